@@ -109,7 +109,8 @@ public struct LandlockPlan: Hashable, Sendable {
     private static let programs = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"]
     private static let readable = ["/etc", "/proc", "/sys"]
     private static let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
-    /// The folders that /etc/resolv.conf may be a symlink into.
+    /// Folders that /etc/resolv.conf may be a symlink into. An app with access to the network may read them, because it
+    /// must resolve host names.
     private static let resolvers = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"]
 
     /// Creates the ruleset of an app; nil if the kernel has no Landlock.

@@ -121,11 +121,13 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let clone3 = Call("clone3", 435, 435)
     static let ioctl = Call("ioctl", 16, 29)
 
-    /// The address families AF_UNIX, and AF_NETLINK, by which programs learn which addresses this machine has.
+    /// The address families whose sockets every app may create: AF_UNIX, and AF_NETLINK, by which programs learn which
+    /// addresses this machine has.
     static let alwaysOpen: [UInt32] = [1, 16]
-    /// The address families AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
+    /// The address families whose sockets need the permission `network`: AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
     static let ofNetwork: [UInt32] = [2, 10, 17, 40]
-    /// IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP: Landlock does not check their connections.
+    /// The protocols IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP. They are refused if only some ports are allowed,
+    /// because Landlock does not check their connections.
     static let besideTCP: [UInt32] = [132, 256, 262]
     /// The flag MSG_FASTOPEN, by which a send also connects.
     static let fastOpen: UInt32 = 0x2000_0000

@@ -49,7 +49,8 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// Identities of the libraries that were opened in this process, by path.
+    /// The file (device and inode) of each library that was opened in this process, by path. If another file is at the
+    /// path now, dlopen(3) would return the old library again, so the library is refused.
     var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
     private var round: Round?

@@ -8,7 +8,7 @@ import TorporPolicyABI
 
 /// A change that advice asks for, with names of apps. Two changes are equal if they have the same effect.
 package struct SimulatedChange: Hashable {
-    /// A word of ``PolicyWords/advice``.
+    /// The kind of the advice, as one of the words in ``PolicyWords/advice``.
     package let kind: String
     /// The name of the app; for an order of eviction, the names of all apps, the first to be evicted first.
     package let apps: [String]

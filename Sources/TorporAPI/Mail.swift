@@ -107,7 +107,8 @@ public struct MailInfo: Hashable, Sendable {
     public var topic: String
     /// The name of the lifecycle message by which the app receives this message, such as `didReceiveNotification`.
     public var name: String
-    /// The message's key within the topic.
+    /// The key that the message was posted with: only messages of its topic with the same key are merged with it. Nil
+    /// for none.
     public var key: String?
     /// The message's content: any JSON.
     public var payload: JSON

@@ -62,8 +62,8 @@ public struct TransferQueue: Sendable {
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
-    /// For each app, the value of a counter when one of its transfers was last chosen. The app with the lowest value is
-    /// next, so that apps take turns.
+    /// For each app, the value of a counter when one of its transfers was last chosen. Apps with lower values come
+    /// first, so that apps take turns.
     private var turns: [String: UInt64] = [:]
 
     /// Creates an empty queue.

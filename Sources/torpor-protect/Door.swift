@@ -226,7 +226,7 @@ struct Door {
         )
     }
 
-    /// Gives a folder to the app's user.
+    /// Makes the app's user the owner of a folder.
     private func give(_ folder: Folder) throws {
         guard Users.isRoot else { return }
         var (uid, gid) = (Users.effectiveUID, Users.effectiveGID)

@@ -189,8 +189,8 @@ package final class Activities: Room, LifecycleObserver {
 
     // MARK: The next torpord
 
-    /// Claims the memory file of an earlier torpord, before torpord closes inherited descriptors that no part has
-    /// claimed.
+    /// Claims the memory file that an earlier torpord left, because torpord later closes the inherited descriptors that
+    /// no part of the supervisor has claimed.
     func claim() { _ = kept.exists }
 
     /// Takes over the activities that an earlier torpord has stored, of apps that are still in the same run.

@@ -46,7 +46,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// count.
     static let returnTime = Duration.seconds(5)
 
-    /// The app's channel, created if it is missing.
+    /// The app's channel, which contains its message queue and its delegate. Creates the channel if it is missing.
     func channel(of app: AppRuntime) -> AppChannel {
         if let channel = app.channel { return channel }
         let channel = AppChannel()
