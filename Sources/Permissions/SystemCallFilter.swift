@@ -172,8 +172,9 @@ public struct SystemCallFilter: Hashable, Sendable {
         if mode == .agent { refused += Self.strangers + (hasOwnIPC ? [] : Self.sharedWithOthers) }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
         if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
-        // A filter cannot read the flags of clone3, which are in memory: it could make namespaces, or processes in
-        // the cgroups of other apps. After ENOSYS, the C library calls clone instead.
+        // A filter cannot read the flags of clone3, because they are in memory, so an app could use clone3 to make
+        // namespaces, or processes in the cgroups of other apps. Refuse it with ENOSYS: then the C library calls clone
+        // instead, whose flags the filter can read.
         refuse(Self.clone3.number(architecture), Self.notSupported)
         if case .ports = grants.network {
             refuse(Self.socket.number(architecture), argument: 2, Self.besideTCP, Self.noProtocol)

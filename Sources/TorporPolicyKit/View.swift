@@ -23,7 +23,8 @@ public struct View {
         let view = raw.pointee
         guard place < view.app_count, let apps = view.apps else { return nil }
         let app = (apps + Int(place) &* Int(view.app_size)).assumingMemoryBound(to: torpor_policy_app.self)
-        // `size` and `flags` must exist. The accessors check the other fields.
+        // The record must be long enough for `size` and `flags`, which are read here. The properties of App check
+        // whether the record has the other fields.
         guard app.pointee.size >= 8, app.pointee.flags & 1 != 0 else { return nil }
         return App(raw: app, view: raw, place: place)
     }

@@ -47,7 +47,8 @@ final class NotificationScreen {
     private var answeredAt = Duration.zero
     /// Whether a request is pending whose only purpose is to find out whether the server answers.
     private var isProbed = false
-    /// Requests that were sent before this time may remain unanswered, because the server has answered a later one.
+    /// Unanswered requests that were sent before this time do not count as a sign that the server hangs, because the
+    /// server has answered a later request.
     private var excusedUntil = Duration.zero
     /// How many requests to close a notification are pending.
     var closings = 0

@@ -202,7 +202,8 @@ package final class Activities: Room, LifecycleObserver {
             else { continue }
             store(entry, of: id)
         }
-        // Check the activities only after all of them have been read: each change saves all activities.
+        // Check the activities only after all of them have been read: a check may end an activity, which saves all that
+        // were read so far, so that the others would be lost.
         for id in Array(current.keys) { look(at: apps[id]) }
         arm()
     }

@@ -42,9 +42,10 @@ enum EndingText {
         }
     }
 
-    /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
-    /// terminated it for that. `remains`: how many processes were left when the main process had ended.
-    /// `failedInSandbox`: the app's name if it failed soon after its launch, in a sandbox.
+    /// Describes in words how the app ended, for the log, the history and the report. `failing`: if torpord terminated
+    /// the app because it failed to do something, what that was. `remains`: how many of the app's processes were left
+    /// when the main process had ended. `failedInSandbox`: the app's name if the app runs in a sandbox and failed soon
+    /// after its launch.
     static func describe(
         _ ending: Ending,
         failing: String?,

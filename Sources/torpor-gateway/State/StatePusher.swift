@@ -62,7 +62,7 @@ final class StatePusher: Sendable {
     /// How long the gateway of the machine from which an app was moved may take for its last push.
     private static let patience = Duration.seconds(15)
 
-    /// Starts the thread. Throws a sentence.
+    /// Starts the thread. Throws a sentence that describes the error.
     static func start(
         _ states: GatewayStates,
         socket: String,
