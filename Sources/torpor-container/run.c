@@ -145,7 +145,8 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
-    // If this process is killed together with podman, `torpor-container remove` deletes the folder.
+    // Write down the folder's path: if this process is killed together with podman, `torpor-container remove` deletes
+    // the folder.
     if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);

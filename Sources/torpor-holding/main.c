@@ -387,7 +387,8 @@ int main(int count, char **words)
             if (listeners[i].fd < 0)
                 continue;
             are_open = 1;
-            // Poll a listener with a waiting connection by time: its descriptor would stay readable.
+            // Check a listener with a waiting connection at intervals instead of polling it: its descriptor stays
+            // readable, so poll would return at once.
             if (listeners[i].since && next > time + LOOK_AGAIN)
                 next = time + LOOK_AGAIN;
             polls[used++] = (struct pollfd){.fd = listeners[i].since ? -1 : listeners[i].fd, .events = POLLIN};
