@@ -167,7 +167,8 @@ public struct LandlockPlan: Hashable, Sendable {
         }
     }
 
-    /// Whether only Landlock can confine an app with these permissions.
+    /// Whether the limits of these permissions can be enforced only by Landlock. If so, the app is not launched on a
+    /// kernel without Landlock.
     public static func isNeeded(for grants: PermissionGrants) -> Bool {
         if case .ports = grants.network { return true }
         return !grants.hasAllFiles

@@ -68,7 +68,7 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("open_by_handle_at", 304, 265), Call("quotactl", 179, 60), Call("syslog", 103, 116),
         Call("settimeofday", 164, 170), Call("clock_settime", 227, 112), Call("adjtimex", 159, 171),
         Call("clock_adjtime", 305, 266), Call("quotactl_fd", 443, 443),
-        // An io_uring makes sockets and connections that this filter does not see.
+        // Refuse io_uring: through it, an app could make sockets and connections that this filter does not see.
         Call("io_uring_setup", 425, 425),
     ]
 

@@ -372,7 +372,7 @@ public final class PolicyChain {
     }
 
     private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
-        // The policy may have been removed before its advice was applied.
+        // Ignore advice of a policy that was removed before its advice could be applied.
         guard slots.contains(where: { $0 === slot }) else { return .idle }
         if let other = decision.overruledBy {
             slot.statistics.overruled += 1

@@ -149,7 +149,8 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // If the error does not name the library, the policy itself complains about its options.
+            // If the error does not name the library, the policy itself complains about its options: add how to set
+            // them.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil

@@ -263,7 +263,7 @@ bool undo_run(const char *folder) {
     add(&words, "--format={{.ID}}");
     addf(&words, "--filter=label=io.torpor.app=%s", owner);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
-    // There is at most one container, since its name can be used only once.
+    // Use only the first line of the answer: there is at most one container, since its name can be used only once.
     answer[strcspn(answer, "\n")] = 0;
     bool is_root = geteuid() == 0, is_removed = true;
     if (answer[0] != 0) {

@@ -158,7 +158,8 @@ extension Scenes {
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
         isLookingForPlaces = true
-        // Check in a later turn of the event loop, because the core has not finished the event in which it asks.
+        // Check in a later turn of the event loop: the core calls this function while it still handles an event, and
+        // must not get the answer before it has finished.
         loop.later { [weak self] in
             guard let self else { return }
             isLookingForPlaces = false
