@@ -75,8 +75,8 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// For each event and each ``Matter``, the first policy that gave advice. Used only if there are several
-        /// policies.
+        /// For each event and each ``Matter`` (what advice decides about an app, such as its goal), the first policy
+        /// that gave advice. Used only if there are several policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }

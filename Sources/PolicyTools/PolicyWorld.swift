@@ -111,7 +111,7 @@ struct PolicyWorld {
             if view.isPresent(place), random.chance(30) { view.remove(place) } else { add(place) }
             return event(kind)
         }
-        // An event concerns an app, so add one if the place is empty.
+        // The event concerns an app, so add one if no app has this index.
         if !view.isPresent(place) { add(place) }
         measure(place)
         let state = view[place].state

@@ -73,7 +73,8 @@ package struct SimulationComparison {
         return best?.index
     }
 
-    /// A text about another recorded decision in the same matter at about the same time; nil if there is none.
+    /// A text about a recorded decision that was made at about the same time and decides the same thing differently,
+    /// such as another goal of the same app; nil if there is none.
     private func other(than decision: SimulatedDecision) -> String? {
         let found = recorded.first {
             $0.isTaken && abs($0.at - decision.at) <= Self.window && $0.change.matter == decision.change.matter

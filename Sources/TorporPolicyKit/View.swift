@@ -17,7 +17,7 @@ public struct View {
     @inlinable
     public var apps: Apps { Apps(view: self) }
 
-    /// The app at a place; nil if the place is empty.
+    /// The app with this index (``App/place``); nil if no app has the index now.
     @inlinable
     public subscript(place: UInt32) -> App? {
         let view = raw.pointee
@@ -29,7 +29,7 @@ public struct View {
         return App(raw: app, view: raw, place: place)
     }
 
-    /// How many places there are; some may be empty.
+    /// How many indices of apps are in use or were used (``App/place``); some may have no app now.
     @inlinable
     public var placeCount: Int { Int(raw.pointee.app_count) }
 

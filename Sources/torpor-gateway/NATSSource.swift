@@ -78,7 +78,8 @@ final class NATSSource: Sendable {
             if isStopping { return }
             serve()
             if state.withLock({ $0.wasConnected }) { pause.reset() }
-            // The library reconnects by itself, unless the server refuses it.
+            // The library reconnects by itself, but gives up if the server refuses the connection: then try again after
+            // a pause.
             if surroundings.stop.wait(pause.next()) { return }
         }
     }

@@ -122,7 +122,8 @@ void keeper_note_ignored(void)
     }
 }
 
-/// Restores all default actions and unblocks all signals: ignored signals would stay ignored across exec.
+/// Restores the default actions of all signals and unblocks them, before a child executes another program: ignored
+/// signals would stay ignored across exec.
 void keeper_reset_signals(void)
 {
     static const uint64_t plain[8];

@@ -93,7 +93,7 @@ struct Door {
     var files: String { path + "/" + ProtectedPlace.files }
     var draft: String { path + "/" + ProtectedPlace.draft }
 
-    /// The door belongs to torpord's user, so that the app cannot open it itself.
+    /// The mode of an open door. A door belongs to torpord's user, so that the app cannot open it itself.
     private static let openMode: UInt32 = Users.isRoot ? 0o711 : 0o700
     static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
 
