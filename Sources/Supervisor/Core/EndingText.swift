@@ -7,8 +7,8 @@ import SystemPackage
 import Varlink
 
 enum EndingText {
-    /// An app's ending as fields for the journal. A field that systemd also writes for its own services has the same
-    /// name as there.
+    /// How an app ended, as fields of an entry in systemd's journal. Fields that systemd also writes when one of its
+    /// own services ends have the names that systemd uses.
     static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         switch ending.cause {
@@ -30,7 +30,8 @@ enum EndingText {
         return fields
     }
 
-    /// What torpord does after the ending, in a form for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
+    /// What torpord does after the app has ended, in a form for programs: `next` is `rest`, `launch`, `restart` or
+    /// `give-up`.
     ///
     /// - Parameter at: when the app ended, microseconds since 1970.
     static func details(_ ending: Ending, at: Int64) -> JSON {

@@ -15,7 +15,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     /// A thread that measures, purges and evicts, one task after the other.
     let worker: BackgroundWorker
     private let commits: BackgroundWorker
-    /// The gate of each app with data folders, which lets only one thread at a time work in them.
+    /// A lock for each app with data folders, by which only one thread at a time works in these folders.
     private var gates: [String: DataGate] = [:]
     /// For each app, the launch that has succeeded but is not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]

@@ -347,7 +347,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
-        // The core reports the app's ending next, and that ending is logged with this sentence.
+        // The core reports next that the app has ended, and that report is logged with this sentence.
         app.run.refusal = sentence
         deliver(isFinal ? .launchRefused : .launchFailed, to: app.id)
     }

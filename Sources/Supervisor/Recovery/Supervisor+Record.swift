@@ -63,8 +63,8 @@ extension Supervisor {
         return app.slot
     }
 
-    /// Called when the app's ending is recorded. From now on, torpor-keeper need not remember how the app's processes
-    /// ended.
+    /// Called when it is recorded that the app has ended. From now on, torpor-keeper need not remember how the app's
+    /// processes ended.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }
         app.keptExits = []

@@ -8,8 +8,8 @@ package import Lifecycle
 import MemoryPressure
 import TorporAPI
 
-/// Limits how many scenes of a template run at the same time. `max_live` is the number of places: a launch that gets
-/// none waits until another scene is disconnected.
+/// Limits how many scenes of a template run at the same time to `max_live`: a launch beyond this limit waits until
+/// another scene is disconnected.
 extension Scenes {
     /// Whether a scene has a process, or is about to get one.
     package func isLive(_ app: AppRuntime) -> Bool {
