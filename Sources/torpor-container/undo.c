@@ -271,7 +271,8 @@ bool undo_run(const char *folder) {
         is_removed = remove_by_id(answer);
     }
     if (is_external(name)) is_removed &= remove_by_id(name);
-    // A rootless podman's networks are in its own namespace, which contains none of root's rules and mounts.
+    // Only root's networks need this: those of a rootless podman are in its own namespace, which contains none of
+    // root's rules and mounts.
     if (is_root) remove_network(folder, answer[0] != 0 ? answer : NULL);
     if (is_removed) forget_run(folder);
     return is_removed;

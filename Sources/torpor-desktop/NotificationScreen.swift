@@ -107,7 +107,8 @@ final class NotificationScreen {
 
     func show(_ alert: DesktopAlert) {
         for ending in endings where ending.id == alert.id {
-            // A user has answered this alert, but torpord did not know that yet when it requested the alert.
+            // If a user has answered this alert, report the answer again instead of showing the alert: torpord did not
+            // know it yet when it requested the alert.
             if case .answered = ending.report { return report(ending.report) }
         }
         acknowledge(alert.id)

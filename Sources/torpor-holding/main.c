@@ -408,7 +408,7 @@ int main(int count, char **words)
                 .fd = clients[i].fd, .events = clients[i].stage == SENDING ? POLLOUT : POLLIN};
         }
         poll(polls, (nfds_t)used, next > time ? (int)(next - time) : 0);
-        // torpord has closed its end, or has exited.
+        // End if torpord has closed its end, or has exited.
         if (polls[0].revents)
             is_over = 1;
         for (int i = 0; i < listener_count && !is_over; i++)

@@ -363,7 +363,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         note(app, .attached, text: "has a delegate: process \(peer.pid)")
         deliver(.delegate(attached: true), to: app.id)
         pump(app)
-        // An earlier torpord sent this message. The app gets the full time for it again.
+        // If an earlier torpord sent the message that the app works on, start its deadline again: the app gets the full
+        // time.
         let isTimed = coordinator.machine(app.id).messageTime(now: loop.now) != nil
         if !isTimed, messageInWork(of: app) != nil { deliver(.messageSent, to: app.id) }
     }

@@ -431,8 +431,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         sound.forget()
         noteSilence()
         idle?.disarm()
-        // The next `here` report of a helper shows which alerts are missing on the screen; `AppAlerts` shows these
-        // again.
+        // Forget the alerts and answers that only this helper knew. The `here` report of the next helper shows which
+        // alerts are missing on the screen; `AppAlerts` shows these again.
         ledger.helperEnded()
         guard !isEnding else { return }
         // If no helper is needed, the helper was kept only for alerts of an earlier torpord: report that these alerts

@@ -40,7 +40,7 @@ extension Launcher {
     func trialEnded(_ app: AppRuntime, _ ending: Ending) {
         app.run.trialTimer?.cancel()
         app.run.trialTimer = nil
-        // If no process was launched from a verified bundle, `bundle` is nil.
+        // Do nothing if no process was launched from a verified bundle (`bundle` is nil).
         guard let bundle = app.run.bundle, bundle.isOnTrial, !app.run.hasComeUp else { return }
         switch ending.reason {
         case .exitSuccess where ending.transition != .launching || app.specification.rules.isOneshot: cameUp(app)
