@@ -287,7 +287,7 @@ final class HostRuntime: PolicyRuntime {
     private func ended(_ end: PolicyEnd) {
         self.end = end
         guard !isClosed else { return }
-        // Messages that the host sent before it ended are still valid.
+        // First receive the messages that the host sent before it ended: they are still valid.
         if !isEnding { receive() }
         guard !isClosed else { return }
         fail(.ended(end, lastLine: lastLine()))

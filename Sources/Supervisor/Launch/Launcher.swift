@@ -386,7 +386,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // If torpor-keeper held the FIFO, an earlier torpord has set its owner.
+        // The user is needed only for a new FIFO: if torpor-keeper held the FIFO, an earlier torpord has set its owner.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,

@@ -85,8 +85,8 @@ extension Mailboxes {
 
     /// Decodes stored mail; nil if it cannot be delivered. Mail that no app can handle is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // If the mail is stored as unhandled too, an earlier torpord was killed before it could remove the mail from
-        // the mailbox.
+        // If the mail is stored as unhandled too, remove it here: an earlier torpord was killed before it could remove
+        // the mail from the mailbox.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil

@@ -48,7 +48,7 @@ struct GuardedPlaces {
     /// Opens the folder that contains an open file; nil if that folder cannot be opened.
     private static func folder(around file: Descriptor, _ status: FileStatus) -> Descriptor? {
         if status.kind == .directory { return try? File.open("..", in: file.raw, [.path, .directory]) }
-        // Only a folder has an entry "..". For any other file, the kernel tells its path.
+        // Only a folder has an entry "..". For any other file, ask the kernel for the file's path.
         guard let path = try? File.readLink("/proc/self/fd/\(file.raw)"), path.hasPrefix("/") else { return nil }
         return File.parent(of: path).flatMap { try? File.open($0, [.path, .directory]) }
     }
