@@ -251,7 +251,7 @@ static void unmount_all(const char *id) {
 bool undo_run(const char *folder) {
     char name[512], owner[PATH_MAX], answer[1024];
     if (!read_line(folder, "begun", name, sizeof name)) return true;
-    // The folder is inside the app's folder, whose path is the label of the app's container.
+    // Get the path of the app's folder, which contains this folder: that path is the label of the app's container.
     snprintf(owner, sizeof owner, "%s", folder);
     char *slash = strrchr(owner, '/');
     if (slash != NULL) *slash = 0;

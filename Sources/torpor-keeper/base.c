@@ -44,7 +44,7 @@ void keeper_log(const char *format, ...)
         format += 3;
     }
     char line[512];
-    // The journal adds the program's name by itself.
+    // Leave the program's name out for the journal, which adds it by itself.
     int used = journal ? snprintf(line, sizeof line, "<%c>", priority) : snprintf(line, sizeof line, "torpor-keeper: ");
     va_list list;
     va_start(list, format);

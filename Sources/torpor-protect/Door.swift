@@ -112,7 +112,7 @@ struct Door {
     func open() -> FolderStanding {
         var standing = FolderStanding(app: order.app, .open)
         guard !isBeingMoved else {
-            // The process that moves the files has closed the door.
+            // Do not open the folder: the process that moves its files has closed it.
             standing.state = .closed
             standing.problem = "its files are being moved by ‘torpor protect move’"
             return standing
