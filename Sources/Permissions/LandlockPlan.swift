@@ -109,7 +109,8 @@ public struct LandlockPlan: Hashable, Sendable {
     private static let programs = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"]
     private static let readable = ["/etc", "/proc", "/sys"]
     private static let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
-    /// The folders that /etc/resolv.conf may be a symlink into.
+    /// Folders that /etc/resolv.conf may be a symlink into. An app with access to the network may read them, because it
+    /// must resolve host names.
     private static let resolvers = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"]
 
     /// Creates the ruleset of an app; nil if the kernel has no Landlock.
@@ -166,7 +167,8 @@ public struct LandlockPlan: Hashable, Sendable {
         }
     }
 
-    /// Whether only Landlock can confine an app with these permissions.
+    /// Whether the limits of these permissions can be enforced only by Landlock. If so, the app is not launched on a
+    /// kernel without Landlock.
     public static func isNeeded(for grants: PermissionGrants) -> Bool {
         if case .ports = grants.network { return true }
         return !grants.hasAllFiles

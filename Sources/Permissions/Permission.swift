@@ -10,7 +10,7 @@ public enum Permission: Hashable, Sendable {
     case network
     /// A kind of device, opened by its nodes in /dev.
     case device(Device)
-    /// Something that torpord itself does for the app.
+    /// A service that torpord itself performs for the app.
     case gift(Gift)
 
     /// The kinds of devices.
@@ -34,7 +34,7 @@ public enum Permission: Hashable, Sendable {
         }
     }
 
-    /// What torpord itself does for an app.
+    /// Services that torpord itself performs for an app that has the permission, such as showing its alerts.
     public enum Gift: String, CaseIterable, Sendable {
         case location, bluetooth, alerts, transfers
         case openURL = "open-url"

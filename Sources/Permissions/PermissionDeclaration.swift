@@ -64,7 +64,7 @@ public struct PermissionAnswer: Hashable, Sendable {
     }
 }
 
-/// Whether a permission is granted to an app.
+/// Whether an app has a permission that it declares.
 public enum PermissionState: String, CaseIterable, Sendable {
     case allowed
     case denied
@@ -76,8 +76,8 @@ public enum PermissionState: String, CaseIterable, Sendable {
 public enum SandboxMode: String, CaseIterable, Sendable {
     /// The app may do only what its permissions allow.
     case permissions = "true"
-    /// The app is confined like untrusted code: it also cannot create namespaces and kernel keys, and has limits of its
-    /// own.
+    /// The app is confined like untrusted code: besides the limits of its permissions, it cannot create namespaces and
+    /// kernel keys.
     case agent
 }
 

@@ -68,7 +68,7 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("open_by_handle_at", 304, 265), Call("quotactl", 179, 60), Call("syslog", 103, 116),
         Call("settimeofday", 164, 170), Call("clock_settime", 227, 112), Call("adjtimex", 159, 171),
         Call("clock_adjtime", 305, 266), Call("quotactl_fd", 443, 443),
-        // An io_uring makes sockets and connections that this filter does not see.
+        // Refuse io_uring: through it, an app could make sockets and connections that this filter does not see.
         Call("io_uring_setup", 425, 425),
     ]
 
@@ -121,11 +121,13 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let clone3 = Call("clone3", 435, 435)
     static let ioctl = Call("ioctl", 16, 29)
 
-    /// The address families AF_UNIX, and AF_NETLINK, by which programs learn which addresses this machine has.
+    /// The address families whose sockets every app may create: AF_UNIX, and AF_NETLINK, by which programs learn which
+    /// addresses this machine has.
     static let alwaysOpen: [UInt32] = [1, 16]
-    /// The address families AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
+    /// The address families whose sockets need the permission `network`: AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
     static let ofNetwork: [UInt32] = [2, 10, 17, 40]
-    /// IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP: Landlock does not check their connections.
+    /// The protocols IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP. They are refused if only some ports are allowed,
+    /// because Landlock does not check their connections.
     static let besideTCP: [UInt32] = [132, 256, 262]
     /// The flag MSG_FASTOPEN, by which a send also connects.
     static let fastOpen: UInt32 = 0x2000_0000
@@ -170,8 +172,9 @@ public struct SystemCallFilter: Hashable, Sendable {
         if mode == .agent { refused += Self.strangers + (hasOwnIPC ? [] : Self.sharedWithOthers) }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
         if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
-        // A filter cannot read the flags of clone3, which are in memory: it could make namespaces, or processes in
-        // the cgroups of other apps. After ENOSYS, the C library calls clone instead.
+        // A filter cannot read the flags of clone3, because they are in memory, so an app could use clone3 to make
+        // namespaces, or processes in the cgroups of other apps. Refuse it with ENOSYS: then the C library calls clone
+        // instead, whose flags the filter can read.
         refuse(Self.clone3.number(architecture), Self.notSupported)
         if case .ports = grants.network {
             refuse(Self.socket.number(architecture), argument: 2, Self.besideTCP, Self.noProtocol)

@@ -63,7 +63,7 @@ public enum HostAnswers {
         return bytes.loadUnaligned(as: torpor_policy_wire_header.self)
     }
 
-    /// Reads texts that follow each other, each ending with NUL.
+    /// Reads texts from a message in which they follow each other, each ending with NUL.
     private struct Texts {
         private var rest: UnsafeRawBufferPointer
 

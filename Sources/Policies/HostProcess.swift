@@ -198,7 +198,7 @@ private final class Link {
         return failure
     }
 
-    /// Waits for the process, which has closed its connection, and reports how it ended.
+    /// Called when the host process has closed its end of the socket. Waits for its exit, and returns how it ended.
     private func ended() -> PolicyFailure {
         guard let status = child.reap(within: .seconds(1)) else {
             return fail(.nonsense("it closed the connection and did not exit"))

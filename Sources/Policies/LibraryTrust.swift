@@ -166,7 +166,8 @@ public enum LibraryTrust {
             }
             // The mode of a symlink does not matter: only its owner, or its folder's owner, can replace it.
             if status.kind == .link { return }
-            // In a sticky folder users can replace only their own files. The file in the folder is checked too.
+            // Accept a sticky folder although every user can write to it: users can replace only their own files there,
+            // and the owner of the file in the folder is checked too.
             if status.kind == .directory, status.mode & 0o1000 != 0 { return }
             guard status.mode & 0o022 == 0 else {
                 let who = status.mode & 0o002 != 0 ? "everybody" : "group \(status.gid)"

@@ -223,8 +223,8 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Reports that the policy was loaded. Waits until the keeper has reported the process ID too, which may come
-    /// later.
+    /// Reports that the policy was loaded, once the keeper has also reported the host's process ID. That report may
+    /// come after the host's own message.
     private func tellLoaded() {
         guard process != nil, let description, let loaded else { return }
         self.loaded = nil
@@ -287,7 +287,7 @@ final class HostRuntime: PolicyRuntime {
     private func ended(_ end: PolicyEnd) {
         self.end = end
         guard !isClosed else { return }
-        // Messages that the host sent before it ended are still valid.
+        // First receive the messages that the host sent before it ended: they are still valid.
         if !isEnding { receive() }
         guard !isClosed else { return }
         fail(.ended(end, lastLine: lastLine()))

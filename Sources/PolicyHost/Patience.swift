@@ -45,7 +45,7 @@ struct Patience {
 
     /// Decides at the deadline, and again after each ``interval``, whether to wait longer.
     mutating func judge(_ look: Look) -> Verdict {
-        // A process that waits for a page from a disk or from swap is in state D.
+        // State D counts as stalled: a process that waits for a page from a disk or from swap is in this state.
         let isStalled = look.isMachineStalled || look.state == "D"
         guard isStalled || waitsForProcessor(look) else { return .late }
         guard left > .zero else { return isStalled ? .stalled : .late }

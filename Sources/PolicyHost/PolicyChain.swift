@@ -49,7 +49,8 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// Identities of the libraries that were opened in this process, by path.
+    /// The file (device and inode) of each library that was opened in this process, by path. If another file is at the
+    /// path now, dlopen(3) would return the old library again, so the library is refused.
     var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
     private var round: Round?
@@ -74,8 +75,8 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// For each event and each ``Matter``, the first policy that gave advice. Used only if there are several
-        /// policies.
+        /// For each event and each ``Matter`` (what advice decides about an app, such as its goal), the first policy
+        /// that gave advice. Used only if there are several policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
@@ -371,7 +372,7 @@ public final class PolicyChain {
     }
 
     private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
-        // The policy may have been removed before its advice was applied.
+        // Ignore advice of a policy that was removed before its advice could be applied.
         guard slots.contains(where: { $0 === slot }) else { return .idle }
         if let other = decision.overruledBy {
             slot.statistics.overruled += 1

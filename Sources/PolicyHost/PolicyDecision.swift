@@ -13,8 +13,8 @@ public struct PolicyDecision: Sendable {
     public let advice: PolicyAdvice
     /// Whether the advice is only reported and not followed, since the policy's mode is `advise`.
     public let onlyAdvises: Bool
-    /// The name of an earlier policy in the chain, whose advice in the same matter applies instead; nil if there is
-    /// none.
+    /// The name of an earlier policy in the chain, whose advice about the same matter (such as the goal of the same
+    /// app) applies instead; nil if there is none.
     public let overruledBy: String?
 }
 
@@ -42,7 +42,7 @@ struct Matter: Hashable, Sendable {
         case goal, grant, order, admission, restart, profile
     }
 
-    /// The matter of `advice`; nil if the advice cannot conflict with other advice.
+    /// What `advice` decides; nil if the advice cannot conflict with other advice.
     init?(_ advice: PolicyAdvice) {
         app = advice.app
         switch advice.kind {

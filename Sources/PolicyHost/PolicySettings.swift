@@ -64,8 +64,8 @@ public struct PolicyStatistics: Sendable {
     public var damped = 0
     /// Pieces of advice that would have changed something, from a policy with mode `advise`.
     public var told = 0
-    /// How many pieces of advice did not apply, because an earlier policy in the chain had advised in the same
-    /// matter.
+    /// How many pieces of advice did not apply, because an earlier policy in the chain had given advice about the same
+    /// matter, such as the goal of the same app.
     public var overruled = 0
     /// Crashes, late answers, invalid answers and floods of advice.
     public var failures = 0

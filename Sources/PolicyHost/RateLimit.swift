@@ -4,7 +4,7 @@
 public struct RateLimit<Key: Hashable & Sendable>: Sendable {
     private let free: Int
     private let interval: Duration
-    /// For each key, the time at which all `free` events are allowed again.
+    /// For each key, the time from which `free` events at once are allowed again.
     private var restedAt: [Key: Duration] = [:]
 
     /// Allows `free` events at once, and one more after each interval.
@@ -23,7 +23,8 @@ public struct RateLimit<Key: Hashable & Sendable>: Sendable {
     /// Counts an event of the key.
     public mutating func count(_ key: Key, now: Duration) {
         restedAt[key] = max(restedAt[key] ?? now, now) + interval
-        // To limit the memory, remove keys to which all `free` events are allowed again: such a key needs no entry.
+        // To limit the memory, remove each key that may have `free` events at once again. A key without an entry is
+        // treated in the same way.
         if restedAt.count > 4096 { restedAt = restedAt.filter { $0.value > now } }
     }
 

@@ -97,7 +97,8 @@ struct AdviceJudge {
         }
     }
 
-    /// A reason of at least this many bytes may have been cut off within a character.
+    /// A reason of at least this many bytes may have been cut off within a character, so that its invalid end is not
+    /// the policy's mistake.
     private static let longReason = 197
 
     /// The only kind of event that this kind of advice can answer; nil if the advice can answer several kinds.

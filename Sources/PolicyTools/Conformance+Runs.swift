@@ -13,7 +13,7 @@ extension Conformance {
 
     // MARK: The same answers to the same questions
 
-    /// The answers of a new process to a fixed series of questions.
+    /// Starts the policy in a new process, and returns its answers to a fixed series of questions.
     package func answers(_ description: PolicyDescription) throws(Errno) -> Result<[PolicyAnswer], PolicyFailure> {
         var world = try PolicyWorld(apps: Self.determinismApps, seed: Self.seed, wants: description.events)
         var sizes = SeededNumbers(seed: Self.seed + 1)

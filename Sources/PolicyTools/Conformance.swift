@@ -37,7 +37,7 @@ package final class Conformance {
 
     package var library: TrustedLibrary!
     var judge = AdviceJudge(wants: 0)
-    /// Measurements, for programs.
+    /// The values that the checks have measured, such as the median time of an answer, for output that programs read.
     package var measured: [(name: String, value: Double)] = []
 
     /// How long to wait for an answer. This is longer than the deadline, to distinguish a late answer from a missing
@@ -149,7 +149,8 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // If the error does not name the library, the policy itself complains about its options.
+            // If the error does not name the library, the policy itself complains about its options: add how to set
+            // them.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil

@@ -34,7 +34,7 @@ struct PolicyWorld {
 
     /// - Parameters:
     ///   - apps: the number of apps.
-    ///   - wants: `torpor_policy.events`: the only kinds of event that happen.
+    ///   - wants: the kinds of event that the policy is asked about (`torpor_policy.events`); no others are simulated.
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)
@@ -111,7 +111,7 @@ struct PolicyWorld {
             if view.isPresent(place), random.chance(30) { view.remove(place) } else { add(place) }
             return event(kind)
         }
-        // An event concerns an app, so add one if the place is empty.
+        // The event concerns an app, so add one if no app has this index.
         if !view.isPresent(place) { add(place) }
         measure(place)
         let state = view[place].state

@@ -8,7 +8,7 @@ import TorporPolicyABI
 
 /// A change that advice asks for, with names of apps. Two changes are equal if they have the same effect.
 package struct SimulatedChange: Hashable {
-    /// A word of ``PolicyWords/advice``.
+    /// The kind of the advice, as one of the words in ``PolicyWords/advice``.
     package let kind: String
     /// The name of the app; for an order of eviction, the names of all apps, the first to be evicted first.
     package let apps: [String]
@@ -89,8 +89,7 @@ package struct SimulatedDecision {
     package var difference: Difference
     /// Further details of the difference.
     package var note: String?
-    /// The name of the recorded policy that gave the same advice; for ``Difference/missing``, of the recorded policy
-    /// that gave the missing advice.
+    /// The name of the policy that gave this advice when the recording was made; nil if none did.
     package var then: String?
 }
 

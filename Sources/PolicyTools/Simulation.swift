@@ -273,7 +273,7 @@ package final class Simulation {
 }
 
 extension TraceReader {
-    /// The name of the app in a place; a description if the place is empty.
+    /// The name of the app with this index; if no app has it, a text that says so.
     package func name(_ place: UInt32) -> String { name(place == UInt32.max ? nil : Int64(place)) }
 
     package func name(_ place: Int64?) -> String {

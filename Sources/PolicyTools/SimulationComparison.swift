@@ -4,8 +4,8 @@ import Policies
 
 /// Finds, for each decision of a simulation, the recorded decision that equals it.
 ///
-/// Two decisions are equal if they have the same effect and are less than a second apart. Their times may differ
-/// because a recording shows less exactly than a simulation when a policy was asked again.
+/// Two decisions are equal if they have the same effect and are less than a second apart. Their times may differ,
+/// because a recording gives the times at which a policy was asked again less exactly than a simulation.
 package struct SimulationComparison {
     /// All decisions to show, in order.
     package private(set) var decisions: [SimulatedDecision]
@@ -73,7 +73,8 @@ package struct SimulationComparison {
         return best?.index
     }
 
-    /// A text about another recorded decision in the same matter at about the same time; nil if there is none.
+    /// A text about a recorded decision that was made at about the same time and decides the same thing differently,
+    /// such as another goal of the same app; nil if there is none.
     private func other(than decision: SimulatedDecision) -> String? {
         let found = recorded.first {
             $0.isTaken && abs($0.at - decision.at) <= Self.window && $0.change.matter == decision.change.matter

@@ -144,7 +144,7 @@ package final class TraceReader {
 
     // MARK: Lines
 
-    /// Whether the last line has no newline.
+    /// Whether the recording ends with a line without a newline, and so was cut off in the middle of that line.
     private var isCut = false
 
     private func nextLine() throws(Failure) -> ArraySlice<UInt8>? {

@@ -4,9 +4,9 @@ import Linux
 
 /// A cgroup below which torpord creates the apps' cgroups, and enables controllers for them.
 ///
-/// Any controller may be missing: cgroup v2 has no controllers on machines that also mount cgroup v1 (hybrid), and none
-/// in a cgroup that is not delegated. Features whose controller is missing use other means, with drawbacks that `torpor
-/// doctor` lists.
+/// Any controller may be missing: cgroup v2 has no controllers on machines that also mount cgroup v1 (hybrid), and a
+/// cgroup that was not delegated to torpord has none either. Features whose controller is missing use other means, with
+/// drawbacks that `torpor doctor` lists.
 struct CgroupPlace {
     /// The absolute path of the cgroup.
     let path: String

@@ -85,8 +85,8 @@ public struct LaunchPlan {
     }
 }
 
-/// The stages at which a launch can fail. Up to `exec`, their order is the order of execution. The stages after `exec`
-/// were added later.
+/// The stages at which a launch can fail. Up to `exec`, their order is the order of execution. The stages listed after
+/// `exec` were added in later versions, so their position does not tell when they are executed.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory

@@ -191,8 +191,8 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process; nil if it has none. That a process has no tag is cached only once the process has executed
-    /// its program, because an app's process gets its tag only then. Until its exec, the process has torpor-keeper's
+    /// The tag of a process; nil if it has none. A process is remembered as one without a tag only once it has executed
+    /// its program, because an app's process gets its tag at its exec. Until then, the process has torpor-keeper's
     /// name.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)

@@ -7,7 +7,8 @@ import WireText
 /// is updated in place.
 ///
 /// A file is used instead of anonymous memory, so that it can be found by its path even if the keeper has died too. The
-/// runtime directory is on a tmpfs, so writing never waits for a disk, and nothing survives a reboot.
+/// runtime directory is on a tmpfs, so writing never waits for a disk, and nothing survives a reboot. The owner of the
+/// file is the part of torpord that uses this class and defines what its values mean.
 ///
 /// Layout, in the machine's byte order. One page of header:
 ///
@@ -23,7 +24,7 @@ import WireText
 ///     80   8  when process 1 started, in clock ticks after boot; 0 if unknown
 ///     88   4  another number for the owner; 0 from older versions
 ///    128   4  the record under way: 1 + the number of its slot, 0 if there is none
-///    132   4  the bits that its slot gets with it
+///    132   4  the bits of actions (as at 68) that its slot gets together with the record
 ///    136   …  the record
 ///
 /// Then slots, each with
@@ -180,13 +181,15 @@ public final class RecoveryFile {
 
     // MARK: The header
 
-    /// A number whose meaning the owner of the file defines.
+    /// A number whose meaning the owner of the file defines. torpord stores the exit status of its main app plus 1
+    /// here, or 0 for none.
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// A second number whose meaning the owner of the file defines: a user.
+    /// A second number whose meaning the owner of the file defines. torpord stores a user's number plus 1 here, or 0
+    /// for no user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }

@@ -132,8 +132,8 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    /// Runs `body` in a transaction, and rolls it back if `body` throws. If `commits` is false, the transaction is also
-    /// rolled back if `body` succeeds.
+    /// Runs `body` in a transaction, and rolls it back if `body` throws. If `commits` is false, the transaction is
+    /// rolled back in any case, so that `body` can see the result of its changes without changing the file.
     func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {

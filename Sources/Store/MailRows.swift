@@ -8,7 +8,7 @@ public struct StoredMail: Sendable, Hashable {
     public var app: String
     /// The message's topic.
     public var topic: String
-    /// The name of the app message that delivers this message to the app's delegate.
+    /// The name of the lifecycle message by which the app's delegate receives this message, such as `didReceiveEvent`.
     public var message: String
     /// The message's content, a JSON text.
     public var payload: String

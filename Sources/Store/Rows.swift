@@ -26,8 +26,9 @@ public struct AppRow: Sendable, Hashable {
     /// Creates the row of an app without stored state.
     public init(name: String) { self.name = name }
 
-    /// The ledger at `now`, in microseconds since 1970. Times in the future, which exist if the clock was set back, are
-    /// replaced by `now`. Times older than `window` microseconds are removed.
+    /// The times of restarts in ``ledger``, corrected for a caller that counts them at `now` (microseconds since 1970).
+    /// Times in the future, which exist if the clock was set back, are replaced by `now`. Times older than `window`
+    /// microseconds are removed.
     public func ledger(at now: Int64, window: Int64) -> [Int64] {
         ledger.map { min($0, now) }.filter {
             let (age, overflow) = now.subtractingReportingOverflow($0)
@@ -157,9 +158,9 @@ public struct StoreContents: Sendable, Hashable {
     public enum Origin: String, Sendable, Hashable {
         /// No torpord: the database is new, or could not be read.
         case nobody
-        /// A torpord during this boot.
+        /// A torpord that ran on this machine since its last boot.
         case thisBoot
-        /// A torpord during an earlier boot of this machine.
+        /// A torpord that ran on this machine before its last boot.
         case earlierBoot
         /// A torpord on another machine.
         case otherMachine

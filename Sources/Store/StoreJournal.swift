@@ -83,7 +83,7 @@ public final class StoreJournal {
 
     /// Drops all frames before the mark, because their changes are in the database by now.
     func release(through mark: UInt32) {
-        // A mark outside this range stands for frames that were already dropped.
+        // Ignore a mark outside this range: it stands for frames that were already dropped.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
     }
 

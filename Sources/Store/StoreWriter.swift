@@ -293,7 +293,8 @@ final class StoreWriter {
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {
-            // The file was renamed. `isUntidy` makes the writer thread continue at once and create a new file.
+            // If `setAside` renamed the file, set `isUntidy`, so that the writer thread continues at once and creates a
+            // new file.
             if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
             return .failed(error.description)
         }

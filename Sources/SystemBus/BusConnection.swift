@@ -79,7 +79,8 @@ package final class BusConnection {
 
     private func process() {
         guard !isLost else { return }
-        // The descriptor changes when the connection is established, perhaps keeping its number.
+        // Until the connection is established, watch the descriptor again each time: libsystemd may replace it, perhaps
+        // by one with the same number.
         if !isReady { unwatch() }
         var result: Int32 = 1
         var count = 0

@@ -38,9 +38,9 @@ package final class BusProperty<Value: Equatable> {
     private var timer: TimerSource?
     private var delay = Duration.milliseconds(100)
     private var slots: [BusSlot?] = []
-    /// Unique names of the services that are present, by index of the place.
+    /// The unique names of the services that are on the bus, by the index of their location in `places`.
     private var owners: [Int: String] = [:]
-    /// The indices of places for which the bus has not reported yet whether a service is present.
+    /// The indices in `places` for whose service the bus has not reported yet whether it is on the bus.
     private var unheard: Set<Int> = []
     private var question: BusSlot?
 
@@ -78,7 +78,8 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func timeHasCome() {
-        // There is no bus, so do not wait any longer.
+        // If the connection was lost, try again. If there is a connection but no answer has come in time, report that
+        // the property has no value.
         if connection == nil { connect() } else { publish(nil) }
     }
 

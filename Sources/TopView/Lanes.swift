@@ -9,7 +9,7 @@ struct StateChange: Hashable, Sendable {
     var at: Int64
     /// The state before, if the event has it.
     var from: ShownState?
-    /// The new state; nil for a failure, which is a point in time.
+    /// The new state; nil if the app failed, because a failure is not a state that lasts.
     var to: ShownState?
 
     /// Reasons for an exit that are no failures.
@@ -63,7 +63,8 @@ enum Lanes {
         cells.reserveCapacity(columns)
         var index = 0
         let first = changes.first { $0.to != nil }
-        // The state before the first known change. If that change names no earlier state, it is usually a first launch.
+        // Begin with the state before the first known change. If that change names no earlier state, the state is
+        // unknown: such a change is usually the app's first launch.
         var state: ShownState? = first.map { $0.from } ?? current
         for column in 0..<columns {
             let from = start + (end - start) * Int64(column) / Int64(columns)

@@ -58,7 +58,7 @@ enum ListColumn: CaseIterable, Hashable {
     /// The columns that fit, from left to right, with their widths.
     static func chosen(_ model: TopModel, columns: Int) -> [(column: ListColumn, width: Int)] {
         var widths: [ListColumn: Int] = [:]
-        // The first column of the screen shows which apps are marked.
+        // Reserve the first column of the screen: it shows which apps are marked.
         var left = columns - 1
         for column in byWorth where column.least + 1 <= left || column == .name {
             if column == .holds, !model.apps.contains(where: { !$0.holds.isEmpty }) { continue }

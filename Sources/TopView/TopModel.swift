@@ -62,7 +62,7 @@ public struct TopModel: Sendable {
 
     /// The machine's name.
     public var host = ""
-    /// Seconds between two readings.
+    /// The interval, in seconds, at which `torpor top` reads the apps from the supervisor.
     public var delay = 1.0
     /// The size of the screen.
     public var size = Size(columns: 80, rows: 24) { didSet { settle() } }

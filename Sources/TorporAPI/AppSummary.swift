@@ -129,7 +129,7 @@ public struct AppSummary: Hashable, Sendable {
     /// Whether the app runs in a sandbox.
     public var isSandboxed = false
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(
         name: String,
         state: String,

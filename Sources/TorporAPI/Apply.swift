@@ -104,7 +104,7 @@ public struct AppliedApp: Hashable, Sendable {
     /// app was not ended, since a launch would fail), or a termination reason.
     public var error: String?
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(app: String, kind: String, changes: [KeyChangeInfo] = [], ok: Bool = true, message: String) {
         self.app = app
         self.kind = kind

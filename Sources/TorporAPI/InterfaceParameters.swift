@@ -28,7 +28,8 @@ extension ManagerInterface {
         return parameters
     }()
 
-    /// The parameters of all verbs together, because a verb ignores the parameters of other verbs.
+    /// The names of the parameters of all verbs. A call of a verb may contain any of them, because a verb ignores those
+    /// of the other verbs.
     private static let ofVerbs = Verb.allCases.flatMap { parameters[$0.rawValue] ?? [] }
 
     /// Throws for a parameter that the method does not have, which would otherwise be ignored silently. The

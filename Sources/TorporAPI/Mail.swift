@@ -105,9 +105,10 @@ public struct MailInfo: Hashable, Sendable {
     public var id: Int64
     /// The message's topic.
     public var topic: String
-    /// The name of the app message that delivers this message, such as `didReceiveNotification`.
+    /// The name of the lifecycle message by which the app receives this message, such as `didReceiveNotification`.
     public var name: String
-    /// The message's key within the topic.
+    /// The key that the message was posted with: only messages of its topic with the same key are merged with it. Nil
+    /// for none.
     public var key: String?
     /// The message's content: any JSON.
     public var payload: JSON
@@ -126,7 +127,7 @@ public struct MailInfo: Hashable, Sendable {
     /// The number of runs of the app in which the message was delivered and not answered, including the present run.
     public var attempts: Int64 = 0
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(
         id: Int64,
         topic: String,
@@ -216,7 +217,7 @@ public struct MailboxStatus: Hashable, Sendable {
     /// The number of messages to the app that torpord no longer delivers.
     public var unhandled: Int64 = 0
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
         self.mail = mail
         self.limit = limit

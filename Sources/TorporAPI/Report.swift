@@ -56,7 +56,7 @@ public struct ThreadStack: Hashable, Sendable {
     /// read the stack is installed.
     public var userStack: [String] = []
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(pid: Int32? = nil, tid: Int32, name: String, state: String, stack: [String]) {
         self.pid = pid
         self.tid = tid

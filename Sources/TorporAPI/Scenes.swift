@@ -90,7 +90,7 @@ public struct SceneInfo: Hashable, Sendable {
     /// The state of a scene without a process.
     public static let unattached = "unattached"
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(
         app: String,
         template: String,
@@ -177,7 +177,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
     /// Whether the scenes are inside an app. If not, each scene is an app itself.
     public var inside = false
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(name: String, live: Int64, maxLive: Int64?, sessions: Int64, maxSessions: Int64) {
         (self.name, self.live, self.maxLive) = (name, live, maxLive)
         (self.sessions, self.maxSessions) = (sessions, maxSessions)

@@ -25,7 +25,7 @@ public struct SupervisorInfo: Hashable, Sendable {
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
 
-    /// Sets the fields that have a parameter here; the other fields keep their defaults.
+    /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(
         version: String,
         instance: Int64,

@@ -10,9 +10,10 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var app: String
     /// The message's topic.
     public var topic: String
-    /// The name of the app message that delivered this message.
+    /// The name of the lifecycle message by which the app received this message, such as `didReceiveEvent`.
     public var name: String
-    /// The message's key within the topic.
+    /// The key that the message was posted with: only messages of its topic with the same key were merged with it. Nil
+    /// for none.
     public var key: String?
     /// The message's content; nil if the content was not requested.
     public var payload: JSON?

@@ -9,8 +9,8 @@ struct ExpiringTask {
     var name: String
     var onExpiry: (@Sendable (Duration) async -> Void)?
     var cancel: (@Sendable () -> Void)?
-    /// Whether torpord has announced that the task's time is nearly over. With very little time left, that happens
-    /// before `cancel` is set.
+    /// Whether torpord has announced that the task's time is nearly over. If the task begins with very little time
+    /// left, the announcement may come before `cancel` is set.
     var isExpiring = false
 }
 
@@ -110,7 +110,8 @@ extension TorporApp {
     func expire(token: Int64, name: String, remaining: Duration) async -> Bool {
         let (isHere, onExpiry) = state.withLock { state in
             if let task = state.tasks.begun[token] { return (true, task.onExpiry) }
-            // The announcement may arrive before the reply with the token.
+            // If this process is waiting for the token of a task with this name, the task may be that one: the
+            // announcement of its expiry can arrive before the reply with the token. So remember the announcement.
             guard state.tasks.asked[name] != nil else { return (false, nil) }
             state.tasks.expiredEarly[token] = remaining
             return (true, nil)

@@ -81,7 +81,8 @@ final class Engine: Sendable {
         }
     }
 
-    /// Ends the program on its own request: the thread emits ``Item/signal``, in order with other items.
+    /// Called when the program itself requests its end: makes the thread emit ``Item/signal``, as if SIGTERM had
+    /// arrived, after the items that it has emitted before.
     func end() { signals.signal() }
 
     /// Ends the thread; later calls get no answer.

@@ -63,11 +63,13 @@ public struct SavedState: Hashable, Sendable {
 /// What an app may decline.
 public struct Declined: Hashable, Sendable {
     let name: String
-    /// Opening the URL that the app was launched for.
+    /// The app does not open the URL that it was launched for.
     public static let url = Declined(name: "url")
-    /// Restoring the state, of the app or of one of its scenes; the state is kept for the next time.
+    /// The app does not restore its saved state, or that of one of its scenes. The state is kept for the next launch or
+    /// connection.
     public static let restoration = Declined(name: "restoration")
-    /// Keeping a snapshot of the app or of one of its scenes: none is taken, and the existing one is removed.
+    /// The app wants no snapshot of what it, or one of its scenes, shows: none is taken, and the existing one is
+    /// removed.
     public static let snapshot = Declined(name: "snapshot")
 }
 

@@ -11,7 +11,8 @@ public struct ReceivedMail: Hashable, Sendable {
     public var id: Int64 { parameters["id"]?.intValue ?? 0 }
     /// The mail's topic.
     public var topic: String { parameters["topic"]?.stringValue ?? "" }
-    /// The mail's key within the topic.
+    /// The key that the mail was posted with: only messages of its topic with the same key were merged into it. Nil for
+    /// none.
     public var key: String? { parameters["key"]?.stringValue }
     /// The mail's content.
     public var payload: JSON { parameters["payload"] ?? .null }

@@ -21,7 +21,7 @@ extension TorporApp {
     /// - Throws: ``AppError`` if the permission is not declared, or if no user can be asked.
     @discardableResult
     public func requestPermission(_ name: String) async throws(AppError) -> PermissionReply {
-        // Without a supervisor, the app has no sandbox.
+        // Without a supervisor, the app has no sandbox, so everything is allowed.
         guard isSupervised else { return PermissionReply(state: "allow") }
         let reply = try await call(.requestPermission(name: name))
         guard let standing = try? PermissionReply(json: reply) else {

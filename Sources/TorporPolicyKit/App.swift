@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app as it is now: a view into the supervisor's memory, valid until the policy has answered the question. A
-/// policy may keep only the app's ``place``.
+/// An app as it is now: a view into the supervisor's memory, valid until the policy has answered the question. After
+/// that, a policy may keep only the app's index, ``place``.
 public struct App {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_app>

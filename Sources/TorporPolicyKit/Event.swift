@@ -4,7 +4,8 @@
 public enum Event {
     /// The policy was loaded: it should examine all apps and the machine.
     case started
-    /// The configuration changed: apps were added, removed or changed. A place may now belong to another app.
+    /// The configuration changed: apps were added, removed or changed. An index (``App/place``) may now belong to
+    /// another app.
     case appsChanged
     /// The app changed its state.
     case stateChanged(App, from: State, to: State)

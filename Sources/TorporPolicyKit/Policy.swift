@@ -101,8 +101,8 @@ public struct PolicyDescription: Sendable {
 
 /// The description of an option, for users.
 public struct OptionDescription: Sendable, Hashable {
-    /// The option's key. In the tables of a list it is written as `rules.*.apps`, in a table with free keys as
-    /// `limits.*`.
+    /// The option's key. A `*` stands for the index of a table in a list, as in `rules.*.apps`, or for a key that the
+    /// user chooses, as in `limits.*`.
     public var key: String
     /// The type of the option's value: `integer`, `duration`, `list of selectors` …
     public var type: String

@@ -17,18 +17,19 @@ public struct View {
     @inlinable
     public var apps: Apps { Apps(view: self) }
 
-    /// The app at a place; nil if the place is empty.
+    /// The app with this index (``App/place``); nil if no app has the index now.
     @inlinable
     public subscript(place: UInt32) -> App? {
         let view = raw.pointee
         guard place < view.app_count, let apps = view.apps else { return nil }
         let app = (apps + Int(place) &* Int(view.app_size)).assumingMemoryBound(to: torpor_policy_app.self)
-        // `size` and `flags` must exist. The accessors check the other fields.
+        // The record must be long enough for `size` and `flags`, which are read here. The properties of App check
+        // whether the record has the other fields.
         guard app.pointee.size >= 8, app.pointee.flags & 1 != 0 else { return nil }
         return App(raw: app, view: raw, place: place)
     }
 
-    /// How many places there are; some may be empty.
+    /// How many indices of apps are in use or were used (``App/place``); some may have no app now.
     @inlinable
     public var placeCount: Int { Int(raw.pointee.app_count) }
 

@@ -14,7 +14,8 @@ public enum TransferCommand: Hashable, Sendable {
     case stop(id: Int64)
     /// End the transfer, remove its partial file, and forget the transfer.
     case discard(id: Int64)
-    /// torpord has stored the end durably: forget the transfer. After a success, the partial file no longer exists.
+    /// torpord has stored durably how the transfer ended: forget the transfer. If it has failed for good, also remove
+    /// its partial file; after a success, that file has already become the destination.
     case acknowledge(id: Int64)
     /// Limit all transfers of the process together, in bytes per second; nil for no limit.
     case rate(Int64?)

@@ -41,7 +41,8 @@ public struct Transfer: Hashable, Sendable {
         }
     }
 
-    /// The order for torpor-transfer, with the latest validator (for a download) or source (for an upload).
+    /// What torpor-transfer is told to transfer. For a download, this includes the server's latest identification of
+    /// the file's version (such as its ETag); for an upload, the size and time of the file that is sent.
     public var order: TransferOrder
     /// The name of the app that the transfer belongs to.
     public var app: String

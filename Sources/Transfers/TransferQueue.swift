@@ -62,7 +62,8 @@ public struct TransferQueue: Sendable {
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
-    /// For each app, a counter's value when the app last had its turn.
+    /// For each app, the value of a counter when one of its transfers was last chosen. Apps with lower values come
+    /// first, so that apps take turns.
     private var turns: [String: UInt64] = [:]
 
     /// Creates an empty queue.
@@ -199,7 +200,7 @@ public struct TransferQueue: Sendable {
             waiting[cause, default: []].insert(transfer.id)
             if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
         }
-        // Too many alarms belong to transfers that were removed or no longer wait.
+        // Alarms of transfers that were removed or no longer wait stay in the heap. If these are too many, remove them.
         if alarms.count > 4 * transfers.count + 64 { forgetOldAlarms() }
     }
 
@@ -266,7 +267,8 @@ public struct TransferQueue: Sendable {
         return best?.id
     }
 
-    /// The number of alarms, including those that no longer apply.
+    /// The number of alarms (times at which a transfer's wait ends or the transfer expires), including outdated ones,
+    /// which are not removed at once.
     var alarmCount: Int { alarms.count }
 
     /// When the next transfer is due, in microseconds since 1970; nil for never.

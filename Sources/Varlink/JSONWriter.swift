@@ -46,7 +46,7 @@ public struct JSONWriter: ~Copyable {
         count -= number
     }
 
-    /// The place of the next byte, with room for at least `bytes` bytes.
+    /// Where to write the next byte. Makes sure that there is memory for at least `bytes` bytes from there on.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if let base, capacity - count >= bytes { return base + count }

@@ -78,7 +78,7 @@ public final class VarlinkServer {
         public var outboundBytesOfUser = 64 << 20
         /// How long the loop may work for one user without a pause.
         public var burst = Duration.milliseconds(20)
-        /// Beyond the burst, a user gets the loop's time divided by this number.
+        /// A user whose calls have used up ``burst`` gets one part in this many of the event loop's time.
         public var inverseShare = 4
         /// Whether all clients of this socket share one account, instead of one account per user for all sockets of the
         /// service. Used for apps' own sockets, so that each app is charged only for its own calls.

@@ -36,7 +36,8 @@ public struct Sample: Sendable {
         self.swapUsed = swapUsed
         self.some = some
         self.full = full
-        // Limit the size of 1,800 samples: apps with less memory are merged into one entry.
+        // Up to 1,800 samples are kept. To limit their size, list only the apps with the most memory, and merge all
+        // others into one entry.
         let sorted = apps.sorted { ($0.bytes, $1.name) > ($1.bytes, $0.name) }
         self.apps = Array(sorted.prefix(Self.mostApps))
         let rest = sorted.dropFirst(Self.mostApps).reduce(0) { $0 + $1.bytes }

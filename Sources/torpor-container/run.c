@@ -145,7 +145,8 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
-    // If this process is killed together with podman, `torpor-container remove` deletes the folder.
+    // Write down the folder's path: if this process is killed together with podman, `torpor-container remove` deletes
+    // the folder.
     if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
@@ -328,8 +329,8 @@ int start_container(const struct order *order) {
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
     if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
     struct stat status;
-    // Free the name only at the first launch since the machine was booted. Later launches do so only if they fail,
-    // which saves time.
+    // Remove what prevents the start, such as an old container of the same name, only before the first launch since the
+    // machine was booted. To save time, later launches do this only if they fail.
     if (stat(path, &status) != 0) {
         if (make_way(order) < 0) return FAILED;
         write_line(order->folder, "claimed", order->name);
@@ -351,8 +352,8 @@ int start_container(const struct order *order) {
     forget_run(order->folder);
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
-    // If the program inside has ended already, there is no first process, and conmon is a zombie or about to become
-    // one.
+    // If the program inside the container has ended already, the first process of the container no longer exists, and
+    // conmon, podman's monitor of the container, is a zombie or about to become one.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_common_helpers();

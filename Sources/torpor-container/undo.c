@@ -301,7 +301,7 @@ static void unmount_all(const char *id) {
 bool undo_run(const char *folder) {
     char name[512], owner[PATH_MAX], answer[1024];
     if (!read_line(folder, "begun", name, sizeof name)) return true;
-    // The folder is inside the app's folder, whose path is the label of the app's container.
+    // Get the path of the app's folder, which contains this folder: that path is the label of the app's container.
     snprintf(owner, sizeof owner, "%s", folder);
     char *slash = strrchr(owner, '/');
     if (slash != NULL) *slash = 0;
@@ -313,7 +313,7 @@ bool undo_run(const char *folder) {
     add(&words, "--format={{.ID}}");
     addf(&words, "--filter=label=io.torpor.app=%s", owner);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
-    // There is at most one container, since its name can be used only once.
+    // Use only the first line of the answer: there is at most one container, since its name can be used only once.
     answer[strcspn(answer, "\n")] = 0;
     bool is_root = geteuid() == 0, is_removed = true;
     if (answer[0] != 0) {

@@ -19,7 +19,8 @@ final class NotificationScreen {
     let service: BusService
     /// The server's description of itself; nil until the server has sent it.
     private(set) var server: DesktopServer?
-    /// The server's name, which no other server has on any bus; nil until the bus has reported its id.
+    /// A name for the server that is unique even among servers on other buses: the id of the bus and the server's
+    /// unique name on it. Nil until the bus has reported its id.
     private(set) var serverName: String?
     /// The pending request for the server's capabilities; nil once the server has answered.
     private var identity: BusSlot?
@@ -35,7 +36,8 @@ final class NotificationScreen {
     private var endings: [(id: Int64, report: DesktopReport)] = []
     private var badges: [String: Int64] = [:]
     private var signals: [BusSlot?] = []
-    /// Pending requests to the bus or the server, and requests whose reply is not used.
+    /// Requests to the bus or the notification server. They are kept here because releasing a pending request cancels
+    /// it. Answered requests are removed later.
     private var questions: [BusSlot?] = []
     var retry: TimerSource?
     /// Whether the server has not answered for ``longestSilence``.
@@ -45,7 +47,8 @@ final class NotificationScreen {
     private var answeredAt = Duration.zero
     /// Whether a request is pending whose only purpose is to find out whether the server answers.
     private var isProbed = false
-    /// Requests that were sent before this time may remain unanswered, because the server has answered a later one.
+    /// Unanswered requests that were sent before this time do not count as a sign that the server hangs, because the
+    /// server has answered a later request.
     private var excusedUntil = Duration.zero
     /// How many requests to close a notification are pending.
     var closings = 0
@@ -104,7 +107,8 @@ final class NotificationScreen {
 
     func show(_ alert: DesktopAlert) {
         for ending in endings where ending.id == alert.id {
-            // A user has answered this alert, but torpord did not know that yet when it requested the alert.
+            // If a user has answered this alert, report the answer again instead of showing the alert: torpord did not
+            // know it yet when it requested the alert.
             if case .answered = ending.report { return report(ending.report) }
         }
         acknowledge(alert.id)

@@ -2,7 +2,8 @@
 
 import Linux
 
-/// The addresses and paths of the session's programs.
+/// Where this program finds the other programs of the desktop session: their sockets and files, mostly named by
+/// environment variables.
 struct Session {
     /// The folder of the user's sockets (XDG_RUNTIME_DIR).
     let folder: String

@@ -28,8 +28,8 @@ final class MQTTSource {
     private var asked: Set<Int32> = []
     /// Whether the broker has refused a subscription.
     private var isRefused = false
-    /// A message that was posted to only some of the apps that it is for. The broker sends it again on the next
-    /// connection.
+    /// A message that was posted to only some of the apps that it is for. When the broker sends it again on the next
+    /// connection, it is posted only to the other apps.
     private var settled: Settled?
     private var isConnected = false
     /// The last logged reason why the broker is not connected to.

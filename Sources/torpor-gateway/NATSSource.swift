@@ -19,7 +19,8 @@ final class NATSSource: Sendable {
         /// Whether the program ends: accepted messages are still posted, and no more are accepted.
         var isStopping = false
         var isFinished = false
-        /// How many times the ownership of an app may have changed.
+        /// A counter that is raised when the ownership of an app may have changed, so that the thread checks all
+        /// subscriptions again.
         var changes = 0
 
         var isOver: Bool { isClosed || isStopping }
@@ -77,7 +78,8 @@ final class NATSSource: Sendable {
             if isStopping { return }
             serve()
             if state.withLock({ $0.wasConnected }) { pause.reset() }
-            // The library reconnects by itself, unless the server refuses it.
+            // The library reconnects by itself, but gives up if the server refuses the connection: then try again after
+            // a pause.
             if surroundings.stop.wait(pause.next()) { return }
         }
     }

@@ -36,7 +36,8 @@ var file = GatewayLoader.defaultPath
 var onlyCheck = false
 var arguments = CommandLine.arguments.dropFirst()
 var order: StateVerbs.Order?
-// The source that this process serves, if the gateway has started it for one.
+// The source of messages that this process serves. Nil if this is the gateway's own process, which starts one process
+// for each source.
 var source: GatewaySource?
 while let argument = arguments.popFirst() {
     switch argument {

@@ -387,7 +387,8 @@ int main(int count, char **words)
             if (listeners[i].fd < 0)
                 continue;
             are_open = 1;
-            // Poll a listener with a waiting connection by time: its descriptor would stay readable.
+            // Check a listener with a waiting connection at intervals instead of polling it: its descriptor stays
+            // readable, so poll would return at once.
             if (listeners[i].since && next > time + LOOK_AGAIN)
                 next = time + LOOK_AGAIN;
             polls[used++] = (struct pollfd){.fd = listeners[i].since ? -1 : listeners[i].fd, .events = POLLIN};
@@ -407,7 +408,7 @@ int main(int count, char **words)
                 .fd = clients[i].fd, .events = clients[i].stage == SENDING ? POLLOUT : POLLIN};
         }
         poll(polls, (nfds_t)used, next > time ? (int)(next - time) : 0);
-        // torpord has closed its end, or has exited.
+        // End if torpord has closed its end, or has exited.
         if (polls[0].revents)
             is_over = 1;
         for (int i = 0; i < listener_count && !is_over; i++)

@@ -44,7 +44,7 @@ void keeper_log(const char *format, ...)
         format += 3;
     }
     char line[512];
-    // The journal adds the program's name by itself.
+    // Leave the program's name out for the journal, which adds it by itself.
     int used = journal ? snprintf(line, sizeof line, "<%c>", priority) : snprintf(line, sizeof line, "torpor-keeper: ");
     va_list list;
     va_start(list, format);
@@ -122,7 +122,8 @@ void keeper_note_ignored(void)
     }
 }
 
-/// Restores all default actions and unblocks all signals: ignored signals would stay ignored across exec.
+/// Restores the default actions of all signals and unblocks them, before a child executes another program: ignored
+/// signals would stay ignored across exec.
 void keeper_reset_signals(void)
 {
     static const uint64_t plain[8];

@@ -46,7 +46,8 @@ static size_t decimal(char *to, uint64_t value, bool negative)
     return used;
 }
 
-// torpord has reserved ten digits after the "=" of the variable.
+// Writes this child's pid into a variable of the environment. torpord has reserved room for it: ten digits after the
+// "=".
 static void write_pid(char **environment, const char *prefix)
 {
     size_t length = strlen(prefix);

@@ -60,7 +60,7 @@ static bool take_strings(struct reader *reader, char **to, uint32_t count)
     return true;
 }
 
-// Returns 0, or an errno if the launch plan is invalid.
+// Reads a launch plan from a message. Returns 0, or an errno if the plan is invalid.
 static int read_plan(struct keeper_plan *plan, char *message, size_t size, const int *fds, unsigned fd_count)
 {
     const struct torpor_keeper_launch *head = (const struct torpor_keeper_launch *)message;

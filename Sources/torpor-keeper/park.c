@@ -29,7 +29,7 @@ static bool said_limit;
 void park_setup(void)
 {
     keeper_keep_from_children(queue, sizeof queue);
-    // systemd 254 and later pass the limit of their descriptor store.
+    // systemd 254 and later pass the limit of their descriptor store; with older ones, it is unknown.
     const char *text = getenv("FDSTORE");
     if (text != NULL && *text != 0)
         limit = (uint32_t)strtoul(text, NULL, 10);

@@ -50,7 +50,8 @@ static const char *name_at(size_t offset, size_t size)
     return strlen(name) == size - offset - 1 ? name : NULL;
 }
 
-// Tests simulate a keeper before version 3, as long as a file exists.
+// Returns the newest protocol version that this keeper offers. In tests, the keeper pretends to know only the oldest
+// version as long as the file that an environment variable names exists.
 static uint32_t newest_version(void)
 {
     const char *old = getenv("TORPOR_KEEPER_TEST_OLD");

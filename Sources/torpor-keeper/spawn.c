@@ -24,7 +24,7 @@ static bool cannot_share;  // the child cannot copy the descriptor table (before
 
 void spawn_setup(void)
 {
-    // Tests simulate older kernels.
+    // In tests, this variable simulates an older kernel, which lacks clone3.
     cannot_clone = getenv("TORPOR_KEEPER_TEST_FORK") != NULL;
     // An empty range closes nothing, and the table is not shared here: this only tests whether the kernel supports
     // the flag.

@@ -82,7 +82,8 @@ int table_take_slot(void)
     return (int)slot;
 }
 
-/// The record stays readable until the slot is reused: the app of an orphan that ends later is found by it.
+/// Marks a slot as free. Its record stays readable until the slot is reused, because it names the app of orphans
+/// (descendants of the app whose parent has ended) that end later.
 void table_free_slot(uint32_t slot)
 {
     table_slots[slot].state = TORPOR_SLOT_FREE;

@@ -81,7 +81,8 @@ static bool send_message(const void *bytes, size_t size, const int *fds, unsigne
             return true;
         if (errno == EINTR)
             continue;
-        // ETOOMANYREFS: too many descriptors are in flight.
+        // These errors pass, so the message must be sent again later (ETOOMANYREFS: too many descriptors are in
+        // flight). After any other error torpord has ended, and the message counts as sent.
         return errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM && errno != ETOOMANYREFS;
     }
 }

@@ -27,7 +27,7 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
-    // If no process reads the pipe, output is discarded.
+    // Discard output to a pipe that no process reads any longer, instead of being killed by SIGPIPE.
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -109,7 +109,8 @@ bool host_elf_runpath(char *text, size_t size)
     uint64_t offset;
     if (!has_strings || !(has_runpath || has_rpath) || !find_offset(segments, header.e_phnum, strings, &offset))
         return false;
-    // The string may be shorter than the buffer, and the file may end after it.
+    // Read up to `size` bytes, although the string may be shorter and the file may end after it: a NUL in the bytes
+    // that were read shows that the string is complete.
     offset += has_runpath ? runpath : rpath;
     if (offset > INT64_MAX)
         return false;

@@ -65,9 +65,10 @@ void host_view_look(torpor_policy_view *view);
 
 // confine.c
 
-// Confinement before the library is opened. Returns TORPOR_CONFINED_….
+// Confines the host before the library is opened. Returns bits TORPOR_CONFINED_… for the measures that succeeded.
 uint32_t host_confine_first(const struct host_load *load);
-// Confinement before the policy is created. Returns those bits of `confined` that still hold.
+// Confines the host further before the policy is created. Returns those bits of `confined` whose measures succeeded
+// this time too.
 uint32_t host_confine_second(uint32_t confined);
 
 // landlock.c

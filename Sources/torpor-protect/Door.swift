@@ -93,7 +93,7 @@ struct Door {
     var files: String { path + "/" + ProtectedPlace.files }
     var draft: String { path + "/" + ProtectedPlace.draft }
 
-    /// The door belongs to torpord's user, so that the app cannot open it itself.
+    /// The mode of an open door. A door belongs to torpord's user, so that the app cannot open it itself.
     private static let openMode: UInt32 = Users.isRoot ? 0o711 : 0o700
     static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
 
@@ -112,7 +112,7 @@ struct Door {
     func open() -> FolderStanding {
         var standing = FolderStanding(app: order.app, .open)
         guard !isBeingMoved else {
-            // The process that moves the files has closed the door.
+            // Do not open the folder: the process that moves its files has closed it.
             standing.state = .closed
             standing.problem = "its files are being moved by ‘torpor protect move’"
             return standing
@@ -226,7 +226,7 @@ struct Door {
         )
     }
 
-    /// Gives a folder to the app's user.
+    /// Makes the app's user the owner of a folder.
     private func give(_ folder: Folder) throws {
         guard Users.isRoot else { return }
         var (uid, gid) = (Users.effectiveUID, Users.effectiveGID)

@@ -148,9 +148,9 @@ struct HolderSearch: Sendable {
         return found
     }
 
-    /// The places in /proc that together show all working directories and descriptors of a process. Threads usually
-    /// share one table of each kind, but a thread may have its own (unshare(2), CLONE_FILES, CLONE_FS). If the main
-    /// thread has ended, only the other threads show the tables.
+    /// The folders in /proc that together show all working directories and descriptors of a process. Threads usually
+    /// share one working directory and one table of descriptors, but a thread may have its own (unshare(2),
+    /// CLONE_FILES, CLONE_FS). If the main thread has ended, only the other threads show the tables.
     private func tables(_ pid: Int32) -> (folders: [String], descriptors: [String]) {
         let whole = "/proc/\(pid)"
         guard let stat = try? ProcFS.stat(pid), stat.threads > 1, let tasks = try? ProcFS.tasks(pid) else {

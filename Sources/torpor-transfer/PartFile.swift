@@ -45,7 +45,7 @@ final class PartFile: @unchecked Sendable {
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
             let offset = UInt64(digested)
             let read = try descriptor.withRaw { raw throws(Errno) in try File.read(raw, at: offset, into: piece) }
-            // Another process has truncated the file.
+            // If another process has truncated the file, fail.
             guard read > 0 else { throw .ioError }
             sum.update(UnsafeRawBufferPointer(rebasing: piece[..<read]))
             digested += Int64(read)

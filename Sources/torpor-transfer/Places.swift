@@ -81,7 +81,7 @@ struct Places: Sendable {
         }
     }
 
-    /// Removes a transfer's files, if wanted without its part.
+    /// Removes the files of a transfer. If `keepingPart`, keeps the partial file.
     func remove(_ id: Int64, keepingPart: Bool) {
         guard let folder = try? partsFolder() else { return }
         try? folder.remove(Self.end(id))

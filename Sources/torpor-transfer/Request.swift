@@ -167,7 +167,7 @@ final class Request {
     }
 
     private func take(header line: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
-        // Once the response was judged, further header lines are trailers of a chunked body.
+        // Ignore header lines after the response was judged: they are trailers of a chunked body.
         guard verdict == nil else { return count }
         head.take(UnsafeRawBufferPointer(start: line, count: count))
         guard head.size <= ResponseHead.most else {

@@ -68,7 +68,8 @@ extension TransferService {
         transfer.lengthBefore = length
         let validator = transfer.order.validator
         let isResumable = validator?.condition?.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ?? false
-        // A part that is longer than the file must be of another file.
+        // If the partial file is longer than the whole file, it belongs to another file: then request all bytes, from 0
+        // on.
         transfer.offset = isResumable && length <= validator?.total ?? .max ? length : 0
         ask(transfer)
     }

@@ -209,7 +209,8 @@ final class TransferService {
             transfer.bodyOffset = transfer.offset
             complete(transfer)
         case .taken:
-            // The server has accepted the file, even if the connection broke during the response's body.
+            // The transfer is done even if the connection broke during the response's body: the server has accepted the
+            // file.
             taken(transfer)
         case .body(let offset, let validator):
             if code != 0 {
@@ -223,7 +224,7 @@ final class TransferService {
                 // While a job is running, keep the failure until the job is done.
                 if transfer.isBusy { transfer.failure = failure } else { end(transfer, failure) }
             } else if transfer.stage == .asking {
-                // The response's body is empty.
+                // No byte of a body has arrived, so the response's body is empty.
                 transfer.isBodyOver = true
                 answered(transfer, offset, validator)
             } else if transfer.stage == .moving {

@@ -55,8 +55,8 @@ func verify(_ keyFolder: String, _ app: String) throws(BundleFault) {
     }
     try store.inspectFolders(of: name)
     let (keys, problems) = TrustedKey.all(in: keyFolder)
-    // Record the launch before the check, so that no install removes the version during it. If the disk is full or
-    // read-only, the app is launched all the same.
+    // Record the launch before the check, so that no ‘torpor install’ removes the version during the check. If the disk
+    // is full or read-only, the app is launched all the same.
     if store.launchedVersion(name, app: app)?.version != version { try? store.launches(name, version, app: app) }
     let cache = "\(folder)/.\(version).verified"
     let known = readCache(cache)

@@ -117,7 +117,7 @@ final class WebService: HTTPService {
     /// Checks the token and sets the cookie.
     private func enter(_ token: String, _ manner: SignIn) -> HTTPResponse {
         guard access.isToken(Array(token.utf8)) else {
-            // Without a cookie, the page at / asks for the token again.
+            // The token is wrong, so redirect without setting a cookie: the page at / then asks for the token again.
             if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }
             return refusalOfToken
         }

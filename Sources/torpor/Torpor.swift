@@ -71,7 +71,8 @@ package struct Torpor: ParsableCommand {
                 // group `… SUBCOMMANDS:`, so remove that word.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
                 let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
-                // The parser wraps help texts, but not the usage line.
+                // Wrap the usage line of a help text here: the parser wraps all the rest of the text, but not this
+                // line.
                 Output.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
                 return
             }

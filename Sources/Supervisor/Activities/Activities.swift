@@ -189,8 +189,8 @@ package final class Activities: Room, LifecycleObserver {
 
     // MARK: The next torpord
 
-    /// Claims the memory file of an earlier torpord, before torpord closes inherited descriptors that no part has
-    /// claimed.
+    /// Claims the memory file that an earlier torpord left, because torpord later closes the inherited descriptors that
+    /// no part of the supervisor has claimed.
     func claim() { _ = kept.exists }
 
     /// Takes over the activities that an earlier torpord has stored, of apps that are still in the same run.
@@ -202,7 +202,8 @@ package final class Activities: Room, LifecycleObserver {
             else { continue }
             store(entry, of: id)
         }
-        // Check the activities only after all of them have been read: each change saves all activities.
+        // Check the activities only after all of them have been read: a check may end an activity, which saves all that
+        // were read so far, so that the others would be lost.
         for id in Array(current.keys) { look(at: apps[id]) }
         arm()
     }

@@ -25,7 +25,8 @@ final class AlertCommands {
     private(set) var waiting: [Job] = []
     private var isRunning = false
     private var timer: TimerSource?
-    /// Called with the alert's number before its commands run, so that the caller stores first that they were started.
+    /// Called with the alert's number just before its commands run, so that the caller can store that they were
+    /// started.
     var onBegin: ((Int64) -> Void)?
     /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?

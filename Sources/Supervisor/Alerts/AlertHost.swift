@@ -33,7 +33,8 @@ protocol AlertHost: AnyObject {
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
     /// The name of the user at the screen, for records of who answered.
     var personAtScreen: String { get }
-    /// Carries out a user's answer to a permission question. The completion gets nil, or a sentence if that failed.
+    /// Carries out a user's answer to a permission question. The completion gets nil on success, otherwise a sentence
+    /// that says why the answer could not be carried out.
     func answerQuestion(
         _ permission: String,
         isAllowed: Bool,

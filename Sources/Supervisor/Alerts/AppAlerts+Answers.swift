@@ -171,7 +171,7 @@ extension AppAlerts {
             let alerts = members(of: id)
             switch why {
             case .dismissed: for alert in alerts { dismiss(alert.number) }
-            // The alert has left the screen, but users can still answer it.
+            // Keep the alert: it has left the screen, but users can still answer it.
             case .expired:
                 for alert in alerts { leave(alert.number) }
             case .closed: break

@@ -256,8 +256,8 @@ extension AppAlerts {
     private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        // This alert also interrupts the apps that an earlier alert has interrupted: only that interruption keeps them
-        // from playing sound now.
+        // An alert with sound also interrupts the apps that an earlier alert has interrupted. They play no sound now,
+        // but when the earlier alert is closed they would play again while this alert is still open.
         let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
         return apps.compactMap { app in
             let machine = machine(app)

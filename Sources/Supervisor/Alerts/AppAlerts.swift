@@ -176,7 +176,7 @@ package final class AppAlerts: Room, LifecycleObserver {
     package func configure() {
         guard isLoaded, isBegun else { return }
         closeAnsweredQuestions()
-        // The new configuration may be the first that shows alerts on the desktop.
+        // If the old configuration did not show alerts on the desktop but the new one does, show the open alerts now.
         if let screen { greet(screen) }
         releaseHeld()
         timeHasCome()

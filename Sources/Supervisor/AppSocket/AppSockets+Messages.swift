@@ -175,7 +175,8 @@ extension AppSockets {
         if first.mail == nil { reply.send() }
         let message = first.message
         let whose = first.scene.flatMap(supervisor.innerScenes.name).map { " (\($0))" } ?? ""
-        // The transition may have given up on this message and wait for a later copy of it.
+        // The answer counts for the transition only if the transition waits for this very message. It may have given up
+        // on this message and now wait for a later message of the same kind.
         let isAwaited = first.isAwaited && channel.awaitedID == first.id
         if answer.result == .pending {
             let words = answer.text.map { ": \($0)" } ?? ""

@@ -46,7 +46,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// count.
     static let returnTime = Duration.seconds(5)
 
-    /// The app's channel, created if it is missing.
+    /// The app's channel, which contains its message queue and its delegate. Creates the channel if it is missing.
     func channel(of app: AppRuntime) -> AppChannel {
         if let channel = app.channel { return channel }
         let channel = AppChannel()
@@ -363,7 +363,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         note(app, .attached, text: "has a delegate: process \(peer.pid)")
         deliver(.delegate(attached: true), to: app.id)
         pump(app)
-        // An earlier torpord sent this message. The app gets the full time for it again.
+        // If an earlier torpord sent the message that the app works on, start its deadline again: the app gets the full
+        // time.
         let isTimed = coordinator.machine(app.id).messageTime(now: loop.now) != nil
         if !isTimed, messageInWork(of: app) != nil { deliver(.messageSent, to: app.id) }
     }

@@ -46,7 +46,8 @@ package struct ChannelLedger: Hashable {
     /// Reads what ``json`` wrote; nil if the bytes are not a ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
-        // If the number is missing, use 0. No launch has this number, so the ledger then belongs to no launch.
+        // If the number is missing, use 0. No launch has this number, so the tasks and messages then belong to no
+        // launch.
         incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
         url = json["url"]?.stringValue
         holds = (json["holds"]?.arrayValue ?? []).map { hold in
@@ -82,7 +83,7 @@ package struct ChannelLedger: Hashable {
         scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
     }
 
-    /// The content of the ledger file.
+    /// The tasks and messages as JSON, in the form in which a file stores them for the next torpord.
     package var json: JSON {
         [
             "incarnation": .int(Int64(incarnation)),
@@ -114,7 +115,8 @@ package struct ChannelLedger: Hashable {
 }
 
 extension AppRuntime {
-    /// The ledger file's content as it was last written.
+    /// The content of the app's ledger file (``ChannelLedger``) as torpord has last written it, so that an unchanged
+    /// ledger is not written again; nil if there is no such file.
     package var ledger: [UInt8]? {
         get { slots[LedgerSlot.self] }
         set { slots[LedgerSlot.self] = newValue }

@@ -42,7 +42,8 @@ package struct ChannelRecord {
 extension AppSockets {
     private func ledgerPath(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/ledger" }
 
-    /// Writes the ledger if it has changed; removes it if it is empty.
+    /// Writes the app's tasks and messages to the ledger file if they have changed. If there are none, removes the
+    /// file.
     func keepLedger(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
@@ -91,11 +92,12 @@ extension AppSockets {
         return ledger
     }
 
-    /// Removes the ledger of an app that has no record, since the ledger is then outdated.
+    /// Removes the ledger file of an app that has no record in the recovery file: its tasks and messages then belong to
+    /// a launch that is over.
     func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
 
-    /// Reads the ledger file. Tries three times, in case descriptors or memory are short: without the ledger the app
-    /// would get the same mail twice.
+    /// Reads the app's ledger file, which names the mail that was already sent to the app. Tries three times, in case
+    /// descriptors or memory are short: without the file the app would get the same mail twice.
     private func readLedger(of app: AppRuntime) -> [UInt8] {
         var tries = 3
         while true {

@@ -20,7 +20,7 @@ package struct TakenTokens {
 
     package init() {}
 
-    /// Reads the tokens of a record; 0 marks an empty place.
+    /// Reads the tokens from a record. A 0 in the record stands for no token.
     package init(from record: inout RecordReader) {
         for _ in 0..<Self.capacity {
             let value = record.take(UInt64.self)

@@ -7,8 +7,8 @@ import SystemPackage
 import Varlink
 
 enum EndingText {
-    /// An app's ending as fields for the journal. A field that systemd also writes for its own services has the same
-    /// name as there.
+    /// How an app ended, as fields of an entry in systemd's journal. Fields that systemd also writes when one of its
+    /// own services ends have the names that systemd uses.
     static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         switch ending.cause {
@@ -30,7 +30,8 @@ enum EndingText {
         return fields
     }
 
-    /// What torpord does after the ending, in a form for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
+    /// What torpord does after the app has ended, in a form for programs: `next` is `rest`, `launch`, `restart` or
+    /// `give-up`.
     ///
     /// - Parameter at: when the app ended, microseconds since 1970.
     static func details(_ ending: Ending, at: Int64) -> JSON {
@@ -42,10 +43,10 @@ enum EndingText {
         }
     }
 
-    /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
-    /// terminated it for that. `remains`: how many processes were left when the main process had ended.
-    /// `failedInSandbox`: the app's name if it failed soon after its launch, in a sandbox. `bound`: the limit or rule
-    /// of the app for which the kernel has ended it.
+    /// Describes in words how the app ended, for the log, the history and the report. `failing`: if torpord terminated
+    /// the app because it failed to do something, what that was. `remains`: how many of the app's processes were left
+    /// when the main process had ended. `failedInSandbox`: the app's name if the app runs in a sandbox and failed soon
+    /// after its launch. `bound`: the limit or rule of the app for which the kernel ended it.
     static func describe(
         _ ending: Ending,
         failing: String?,

@@ -17,7 +17,8 @@ extension Shutdown {
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
     /// Updates the main app's two facts in the recovery file from the core's actions, before these actions are recorded
-    /// and carried out: an ending sets the exit status; a launch or an ending makes the ending count.
+    /// and carried out. If the main app has ended, stores its exit status. If it was launched or has ended, stores that
+    /// its endings count from now on.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {
@@ -35,8 +36,8 @@ extension Shutdown {
         }
     }
 
-    /// Called before the main app changes to another app or to none. Earlier endings of the new main app do not count:
-    /// only endings of its later runs do.
+    /// Called before another app, or none, becomes the main app. If the new main app has ended before, this does not
+    /// end the supervisor: only the end of a later run does.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
@@ -44,7 +45,7 @@ extension Shutdown {
     }
 
     /// The main app, if it must be launched although it has ended. This happens if torpord and torpor-keeper were both
-    /// lost after the ending: a supervisor that is then started begins the main app's work again.
+    /// lost after the app had ended: a supervisor that is then started begins the main app's work again.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),
@@ -78,7 +79,7 @@ extension Shutdown {
     }
 }
 
-/// Maps an ending to an exit status, by the convention of shells.
+/// Converts how an app has ended to an exit status, by the convention of shells.
 enum MainStatus {
     static let signal: Int32 = 128
     private static let notFound: Int32 = 127
@@ -105,7 +106,8 @@ enum MainStatus {
 }
 
 extension RecoveryFile {
-    /// Whether the main app was launched, or was ready, since it became the main app. Its ending counts only then.
+    /// Whether the main app was launched, or was ready, since it became the main app. Only then does its end also end
+    /// the supervisor.
     var isMainCounted: Bool {
         get { flags & 2 != 0 }
         set { flags = newValue ? flags | 2 : flags & ~2 }

@@ -25,8 +25,8 @@ extension Supervisor {
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
-        // torpor-keeper stores the exit until torpord has recorded the ending. If torpord dies before, the next torpord
-        // gets the exit again.
+        // torpor-keeper stores the exit until torpord has recorded that the app has ended. If torpord dies before that,
+        // the next torpord gets the exit again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
         if app.run.tree == nil, !machine.hasProcess {

@@ -15,7 +15,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     /// A thread that measures, purges and evicts, one task after the other.
     let worker: BackgroundWorker
     private let commits: BackgroundWorker
-    /// The gate of each app with data folders, which lets only one thread at a time work in them.
+    /// A lock for each app with data folders, by which only one thread at a time works in these folders.
     private var gates: [String: DataGate] = [:]
     /// For each app, the launch that has succeeded but is not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]
@@ -51,8 +51,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     // MARK: Launches
 
-    /// Prepares the folders for a launch. The completion gets nil, or the reason if that failed. Completes at once
-    /// for an app without data folders.
+    /// Prepares the folders for a launch. The completion gets nil on success, otherwise the reason of the failure.
+    /// Completes at once for an app without data folders.
     func prepare(_ app: AppRuntime, _ order: LaunchOrder, _ completion: @escaping (LaunchError?) -> Void) {
         let data = app.specification.data
         guard data.isWanted else { return completion(nil) }
@@ -139,8 +139,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return app.run.dataLaunch
     }
 
-    /// Records launches that have succeeded. A launch has succeeded only when its transition is over: an app that is
-    /// already inactive or in the background may not be ready before that.
+    /// Records launches that have succeeded. A launch has succeeded only when the app's transition from it is over:
+    /// until then, an app may not be ready although its state is already inactive or background.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)

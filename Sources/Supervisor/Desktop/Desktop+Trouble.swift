@@ -9,8 +9,8 @@ import Lifecycle
 extension Desktop {
     func fail(_ why: String, isRetried: Bool) {
         hasTrouble(why, isRetried: isRetried)
-        // Report that sound cannot be followed only if no other helper is started, or if this is not the first failure:
-        // after the first one, the next helper starts soon.
+        // After a first failure, another helper starts soon and then reports the sound. So report that sound cannot be
+        // followed only if no other helper is started or if several helpers have failed.
         if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // Without a session, do not retry: logind reports when there is one.
         guard isRetried else { return }

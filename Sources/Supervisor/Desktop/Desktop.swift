@@ -142,7 +142,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         }
     }
 
-    /// Reports later, after the caller has returned.
+    /// Passes a report to ``onReport`` in a later turn of the event loop, when the caller has returned.
     func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
 
     /// Called when a user has asked for the app. If the focus is followed, the app's window gets the focus. Policies
@@ -431,8 +431,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         sound.forget()
         noteSilence()
         idle?.disarm()
-        // The next `here` report of a helper shows which alerts are missing on the screen; `AppAlerts` shows these
-        // again.
+        // Forget the alerts and answers that only this helper knew. The `here` report of the next helper shows which
+        // alerts are missing on the screen; `AppAlerts` shows these again.
         ledger.helperEnded()
         guard !isEnding else { return }
         // If no helper is needed, the helper was kept only for alerts of an earlier torpord: report that these alerts

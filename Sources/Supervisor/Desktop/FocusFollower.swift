@@ -187,7 +187,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         if toForeground {
             supervisor.wakes.startedByPerson(app)
         } else {
-            // If the app has left the foreground already, a user has requested another state for it.
+            // If the app has left the foreground already, leave it in its state, which a user has requested.
             guard machine.state == .active || machine.state == .inactive else { return }
         }
         let place = toForeground ? "foreground" : "background"

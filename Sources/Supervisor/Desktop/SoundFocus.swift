@@ -135,7 +135,8 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
                 begin(app, stream)
             }
         }
-        // Interruptions that an earlier torpord began last until the streams are known.
+        // Keep interruptions that an earlier torpord began until this torpord knows which streams run: the sound that
+        // caused them may not have ended.
         guard !interrupted.isEmpty, isKnown || !isOn else { return }
         // If all remaining streams that take precedence belong to the interrupted apps themselves, the interruptions
         // end.

@@ -30,7 +30,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         var timer: TimerSource?
         /// One end of a pair of sockets: closing it makes torpor-holding end.
         var control: Descriptor?
-        /// Reads the byte that torpor-holding sends for each client that it told to try again.
+        /// Watches for the bytes that torpor-holding sends, one for each client that it told to try again, and for the
+        /// end of torpor-holding.
         var news: IOSource?
         var process: Descriptor?
         var isOver = false

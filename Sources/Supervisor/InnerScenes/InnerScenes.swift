@@ -47,7 +47,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The sessions of an app's scenes, by name.
+    /// The sessions of an app's scenes, sorted by the scenes' names.
     package func sessions(of app: AppRuntime) -> [SceneSession] {
         roster.sessions.values.filter { $0.template == app.name && !$0.isDiscarded }.sorted { $0.app < $1.app }
     }

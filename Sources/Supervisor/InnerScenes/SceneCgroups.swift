@@ -89,7 +89,8 @@ final class SceneCgroups {
     /// out of the app's cgroup, because that needs write access to a cgroup above it (cgroups(7)).
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
-        // Keep the owner that was set first, even if the configuration now names another user.
+        // Keep the owner that was set first, even if the configuration now names another user: the app still runs as
+        // the user that it was launched as.
         let owner = try File.status(above + file).uid
         let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
         guard let user else { return }

@@ -3,7 +3,8 @@
 import Lifecycle
 import Varlink
 
-/// A scene inside an app, as the app's ledger stores it for the next torpord.
+/// A scene inside an app, in the form in which the app's ledger file (``ChannelLedger``) stores it for the next
+/// torpord.
 struct SceneEntry: Hashable {
     /// The scene's full name, `APP@NAME`.
     var name: String

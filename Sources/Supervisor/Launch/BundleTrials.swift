@@ -40,7 +40,7 @@ extension Launcher {
     func trialEnded(_ app: AppRuntime, _ ending: Ending) {
         app.run.trialTimer?.cancel()
         app.run.trialTimer = nil
-        // If no process was launched from a verified bundle, `bundle` is nil.
+        // Do nothing if no process was launched from a verified bundle (`bundle` is nil).
         guard let bundle = app.run.bundle, bundle.isOnTrial, !app.run.hasComeUp else { return }
         switch ending.reason {
         case .exitSuccess where ending.transition != .launching || app.specification.rules.isOneshot: cameUp(app)
@@ -102,8 +102,8 @@ extension Launcher {
             self.log.warning(
                 "\(bundle.title): its failure could not be recorded within \(Quantity.text(Self.longestTrial))"
             )
-            // The kill may come too late: torpor-verify may have put the previous version back. Apps then get that
-            // version at a later launch.
+            // End the trial at once, without waiting for its unfinished steps. If torpor-verify has put the previous
+            // version back just before it is killed, apps get that version at a later launch.
             trial.open = 1
             trial.kill()
             self.end(trial, of: bundle.name)

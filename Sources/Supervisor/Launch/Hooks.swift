@@ -256,7 +256,8 @@ extension Launcher {
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    // ‘podman exec’ leaves a process that cleans up after it and then ends by itself.
+                    // Let remaining processes end by themselves if the command is a ‘podman exec’ that has exited: it
+                    // leaves a process that cleans up after it.
                     var isDone = false
                     if case .exited = status { isDone = isPodmans }
                     self?.endRemains(of: launched, path, mayEndAlone: isDone)

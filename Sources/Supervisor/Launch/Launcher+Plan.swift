@@ -189,7 +189,8 @@ extension Launcher {
         channel: Descriptor? = nil,
         holdsNotify: Bool = true
     ) throws(LaunchError) {
-        // If an earlier torpord has left the notify socket, it has also created the directories.
+        // Create the directories, except if an earlier torpord has left the notify socket: then it has created them
+        // too.
         if held == nil {
             try makeDirectories(app, user)
             giveNodes(of: app, to: user)

@@ -69,7 +69,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.server?.setAccepting(false)
         guard app.specification.bundle != nil else { return prepareData(app, order) }
         // Verify the bundle first, because `first_launch` copies files of the bundle into the data folders. Reading all
-        // of the bundle may take minutes.
+        // of the bundle may take minutes, so `launchHeld` suspends the launch deadline.
         deliver(.launchHeld, to: app.id)
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
@@ -347,7 +347,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
-        // The core reports the app's ending next, and that ending is logged with this sentence.
+        // The core reports next that the app has ended, and that report is logged with this sentence.
         app.run.refusal = sentence
         deliver(isFinal ? .launchRefused : .launchFailed, to: app.id)
     }
@@ -386,7 +386,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // If torpor-keeper held the FIFO, an earlier torpord has set its owner.
+        // The user is needed only for a new FIFO: if torpor-keeper held the FIFO, an earlier torpord has set its owner.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,

@@ -49,8 +49,9 @@ final class ProfileQueue {
         if isWorking { loop.later { [weak self] in self?.turn(loop, work) } }
     }
 
-    /// Calls `work` for the app a little later, and again while it returns `.again`. If `work` returns `.alone`, no
-    /// other app is tried in this turn, because that would fail too.
+    /// Calls `work` for the app a little later, and repeats the call as long as `work` returns `.again`. If `work`
+    /// returns `.alone`, it is called for no other app in this turn of the event loop, because it would fail for that
+    /// app too.
     func addLater(_ app: AppID, _ loop: EventLoop, _ work: @escaping (AppID) -> Repeat) {
         again.append(app)
         if againTimer == nil {

@@ -43,7 +43,8 @@ extension Mailboxes {
     /// ending.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
-    /// A clause for the text of an ending that names the mail which the app was handling; nil if it was handling none.
+    /// The words that a message about the app's end appends to say which mail the app was handling; nil if it was
+    /// handling none.
     func guilt(of app: AppRuntime, reason: TerminationReason) -> String? {
         guard let run = Self.run(of: app), let mail = boxes[app.id]?.items.first(where: { $0.run == run }) else {
             return nil
@@ -84,8 +85,8 @@ extension Mailboxes {
 
     /// Decodes stored mail; nil if it cannot be delivered. Mail that no app can handle is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // If the mail is stored as unhandled too, an earlier torpord was killed before it could remove the mail from
-        // the mailbox.
+        // If the mail is stored as unhandled too, remove it here: an earlier torpord was killed before it could remove
+        // the mail from the mailbox.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil

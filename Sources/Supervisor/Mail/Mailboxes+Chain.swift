@@ -28,8 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // If the next app has the mail already, an earlier torpord was killed after it had passed the mail on and
-            // before it could remove the mail from this app's mailbox.
+            // Do not pass the mail on twice. If the next app has it already, an earlier torpord was killed after it had
+            // passed the mail on and before it could remove the mail from this app's mailbox.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {

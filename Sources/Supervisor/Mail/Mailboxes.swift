@@ -32,8 +32,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     private var lastID: Int64 = 0
     /// Whether the stored mail is loaded. Until then, mail whose delivery an earlier torpord began cannot be delivered.
     package private(set) var isLoaded = false
-    /// Incarnations that ended before the stored mail was loaded. `counts`: whether the ending counts as an attempt to
-    /// deliver mail.
+    /// The runs of apps (incarnations) that ended before the stored mail was loaded. `counts`: whether the app ended in
+    /// such a way that the mail which it was handling has one more failed attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// For each app, the number of the URL in the arguments of its current launch.
     var atLaunch: [AppID: Int64] = [:]

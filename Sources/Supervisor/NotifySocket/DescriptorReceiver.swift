@@ -18,18 +18,19 @@ final class DescriptorReceiver {
 
     /// The longest time to wait for the answer to a request. Only a close that blocks takes long.
     private static let patience = Duration.seconds(10)
-    /// The process ends if no further request comes within this time after its last answer.
+    /// `torpor-keeper --receive` is told to end if no further request comes within this time after its last answer.
     private static let idle = Duration.seconds(1)
 
     private unowned(unsafe) let supervisor: Supervisor
     private let app: String
-    /// The socket for requests and answers; nil if there is no process, or if the process is about to end.
+    /// The socket for requests to `torpor-keeper --receive` and its answers; nil if it does not run or is about to end.
     private var requests: Descriptor?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// The app's notify socket, which the process reads; nil if no process is needed.
+    /// The app's notify socket, from which `torpor-keeper --receive` reads the descriptors; nil if no such process is
+    /// needed.
     private var datagrams: Descriptor?
-    /// Whether the process was started and has not ended yet.
+    /// Whether `torpor-keeper --receive` was started and has not ended yet.
     private var isThere = false
     private var isStuck = false
     private var waiting: Completion?
@@ -134,7 +135,7 @@ final class DescriptorReceiver {
         if waiting != nil { fail("closing one that it sent before blocks torpor-keeper --receive") }
     }
 
-    /// Closes this end of the socket for requests. The process then exits.
+    /// Closes torpord's end of the socket for requests, so that `torpor-keeper --receive` exits.
     private func dismiss() {
         source?.cancel()
         source = nil
@@ -146,7 +147,7 @@ final class DescriptorReceiver {
         isThere = false
         isStuck = false
         guard waiting != nil else { return }
-        // A request arrived while this process was about to exit: start another process for that request.
+        // A request arrived while the old `torpor-keeper --receive` was about to exit: start another for that request.
         if requests == nil, datagrams != nil { ask() }
     }
 

@@ -29,8 +29,9 @@ struct GuardedPlaces {
         }
     }
 
-    /// The file or folder of torpord that an app could open if it may access `file`; nil if there is none. This is
-    /// `file` itself, or a folder that contains it, or, if the access is for writing, something below `file`.
+    /// The path of a file or folder of torpord that an app with access to `file` could reach; nil if there is none. The
+    /// result is `file` itself, a folder of torpord that contains `file` or, if the app may write, a file or folder of
+    /// torpord below `file`.
     func place(openedBy file: SteadyPath.Found, forWriting: Bool) -> String? {
         guard let status = try? File.status(descriptor: file.descriptor.raw) else { return nil }
         let identity = Self.identity(of: status)
@@ -47,7 +48,7 @@ struct GuardedPlaces {
     /// Opens the folder that contains an open file; nil if that folder cannot be opened.
     private static func folder(around file: Descriptor, _ status: FileStatus) -> Descriptor? {
         if status.kind == .directory { return try? File.open("..", in: file.raw, [.path, .directory]) }
-        // Only a folder has an entry "..". For any other file, the kernel tells its path.
+        // Only a folder has an entry "..". For any other file, ask the kernel for the file's path.
         guard let path = try? File.readLink("/proc/self/fd/\(file.raw)"), path.hasPrefix("/") else { return nil }
         return File.parent(of: path).flatMap { try? File.open($0, [.path, .directory]) }
     }

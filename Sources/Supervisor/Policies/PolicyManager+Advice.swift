@@ -45,8 +45,8 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = Self.because(decision) }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // The core has refused the advice, so the app is launched. Restore the text: otherwise the app's next
-            // ending would be reported with the text of this advice.
+            // If the core has refused the advice, the app is launched. Then restore the earlier text in `refusal`:
+            // otherwise the app's next ending would be reported with the text of this advice.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)

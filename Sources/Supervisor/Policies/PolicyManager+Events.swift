@@ -71,7 +71,8 @@ extension PolicyManager {
         // skip that wait too.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
-        // Answer in a later turn of the event loop, because the core has not finished the event in which it asks.
+        // Answer in a later turn of the event loop: the core calls this function while it still handles an event, and
+        // must not get the answer before it has finished.
         supervisor.loop.later { [weak self] in self?.admit(id) }
     }
 
@@ -81,8 +82,8 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// Updates the view that policies read after a change of the configuration, and tells the policies that the apps
-    /// have changed.
+    /// Called after a change of the configuration: enters the changed apps into the data that policies see, and tells
+    /// the policies that the apps have changed.
     func appsChanged() {
         for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
             let times = view.isPresent(app.id) && view.name(app.id) == app.name
@@ -108,7 +109,8 @@ extension PolicyManager {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
-        // The app is gone, so policies get no event about its end. The apps that it required may be idle now.
+        // Policies get no event about the end of an app that was removed. Tell them that the set of apps has changed,
+        // because apps that the removed app required may not be needed any longer.
         post(TORPOR_EVENT_APPS)
     }
 

@@ -76,10 +76,11 @@ package final class HealthCheck {
     private unowned(unsafe) let checks: HealthChecks
     private var timer: TimerSource?
     private var current: ProbeTry?
-    /// The running time left until the next check when the checks were paused; nil if they were not paused.
+    /// If the checks are paused: how much time was left until the next check when the pause began. Otherwise nil.
     private var left: Duration?
-    /// Whether the app was suspended since its last check. True at first: an earlier torpord may have kept the app from
-    /// being suspended until a check has a result, which the first check ends.
+    /// Whether the app was suspended since its last check. Also true before the first check, because an earlier torpord
+    /// may have kept the app from being suspended until a check has a result: this torpord's first check then permits
+    /// the suspension again.
     private var hasSlept = true
     /// How many checks have failed in a row.
     private(set) var failures = 0

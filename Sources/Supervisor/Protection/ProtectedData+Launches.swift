@@ -15,7 +15,8 @@ extension ProtectedData {
         guard app.specification.data.protection.kind != nil else { return supervisor.scenes.launchNeedsRoom(app) }
         guard !held.contains(app.id) else { return }
         held.append(app.id)
-        // Check in a later turn of the event loop, because the core has not finished the event in which it asks.
+        // Check in a later turn of the event loop: the core calls this function while it still handles an event, and
+        // must not get the answer before it has finished.
         loop.later { [weak self] in self?.lookForLaunches() }
     }
 

@@ -121,7 +121,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             if recorded != .nothing { runs.sweep(keeping: []) }
             return
         }
-        // If the data was unlocked, an earlier torpord has already notified the apps of the unlock.
+        // If the data was unlocked, do not notify the apps of the unlock: an earlier torpord has done that.
         isQuiet = recorded == .unlocked
         isFresh = recorded == .nothing
         if isFresh {

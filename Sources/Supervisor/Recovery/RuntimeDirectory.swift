@@ -165,7 +165,7 @@ package final class RuntimeDirectory {
         guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
             throw .resourceTemporarilyUnavailable
         }
-        // If another process has replaced the lock file in between, this process is refused.
+        // Refuse this process if another process has replaced the lock file in between.
         let there = try File.status(path)
         guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
             try? File.remove(freshPath)

@@ -25,8 +25,8 @@ extension Supervisor {
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // Only now is it known how the app ended. Writing a record can only add actions that are not done, so
-                // write the record first, and then set which actions are left.
+                // Write the record again, because how the app ended is known only now. Writing it cannot remove actions
+                // from those that are left to do, so set these afterwards.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -63,8 +63,8 @@ extension Supervisor {
         return app.slot
     }
 
-    /// Called when the app's ending is recorded. From now on, torpor-keeper need not remember how the app's processes
-    /// ended.
+    /// Called when it is recorded that the app has ended. From now on, torpor-keeper need not remember how the app's
+    /// processes ended.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }
         app.keptExits = []

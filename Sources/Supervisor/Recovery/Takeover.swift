@@ -309,7 +309,7 @@ final class Takeover: ShellRoom {
         if isAlive || notify != nil || output != nil { supervisor.launcher.lookUpAccount(of: app) }
         do throws(LaunchError) {
             if isAlive || notify != nil {
-                // An inherited socket already has the right owner, even if the user cannot be looked up now.
+                // An inherited socket already has the right owner, so do not fail if the user cannot be looked up now.
                 let user =
                     notify == nil
                     ? try supervisor.launcher.identity(of: app) : try? supervisor.launcher.identity(of: app)

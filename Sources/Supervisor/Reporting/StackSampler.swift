@@ -134,7 +134,8 @@ final class StackSampler {
     private static func frame(_ line: Substring) -> String {
         let halves = line.components(around: " - ")
         let words = halves.0.split(separator: " ", maxSplits: 2)
-        // The name of a C++ function contains blanks. For a function without a name, use its address.
+        // Split off at most two words, because the name of a C++ function may contain blanks. For a function without a
+        // name, use its address.
         let name = words.count > 2 ? String(words[2]) : String(words.last ?? "")
         let file = halves.1.flatMap { $0.split(separator: "/").last }
         let trimmed = name.split(separator: " ").joined(separator: " ")

@@ -8,8 +8,8 @@ package import Lifecycle
 import MemoryPressure
 import TorporAPI
 
-/// Limits how many scenes of a template run at the same time. `max_live` is the number of places: a launch that gets
-/// none waits until another scene is disconnected.
+/// Limits how many scenes of a template run at the same time to `max_live`: a launch beyond this limit waits until
+/// another scene is disconnected.
 extension Scenes {
     /// Whether a scene has a process, or is about to get one.
     package func isLive(_ app: AppRuntime) -> Bool {
@@ -67,12 +67,12 @@ extension Scenes {
     /// Why no other scene of the template can be launched; nil if one can be launched now or after a wait.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Also count scenes whose launch into the foreground was requested but not admitted yet: the same call may have
-        // requested several.
+        // Also count scenes whose launch into the foreground was requested but not admitted yet, because one call of a
+        // client can request the launch of several scenes.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // Whether a scene cannot be disconnected for another one: it should be in the foreground or must not be
-        // evicted, and it is not ending.
+        // Whether a scene keeps its place, and is not disconnected for another one: it is not ending, and either its
+        // goal is the foreground or it must never be evicted.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -158,7 +158,8 @@ extension Scenes {
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
         isLookingForPlaces = true
-        // Check in a later turn of the event loop, because the core has not finished the event in which it asks.
+        // Check in a later turn of the event loop: the core calls this function while it still handles an event, and
+        // must not get the answer before it has finished.
         loop.later { [weak self] in
             guard let self else { return }
             isLookingForPlaces = false

@@ -26,7 +26,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package private(set) lazy var inner = InnerScenes(supervisor)
     /// Callers that wait until the session of a new scene is on disk, by the name of the scene's app.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
-    /// Launches that wait for a place among the scenes that may run (`max_live`), in order of arrival.
+    /// Launches that wait because as many scenes of the template run as `max_live` allows, in order of arrival.
     var waiting: [AppID] = []
     /// The scenes of each template that have a process.
     var alive: [String: Set<AppID>] = [:]

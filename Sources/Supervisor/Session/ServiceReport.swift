@@ -73,8 +73,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// Tells the service manager that the configuration was read. `trouble`: a clause that says why this configuration
-    /// is not in force; nil if it is.
+    /// Tells the service manager that the configuration was read. `trouble` says, as half a sentence, why this
+    /// configuration is not in force; nil if it is in force.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }

@@ -74,8 +74,8 @@ package struct SettingValues {
                 !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
             else { continue }
             var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
-            // If the app was not told of an earlier change yet, `known` already contains the value that the app works
-            // with.
+            // Keep `known` if the app was not told of an earlier change yet: it already contains the value that the app
+            // works with.
             guard row.isTold, row.value == nil else { continue }
             row.known = was.defaultValue
             row.isTold = false

@@ -26,7 +26,7 @@ struct SettingsFiles: Sendable {
     /// The content of `settings.env`; nil to remove the file.
     let variables: [UInt8]?
 
-    /// Writes the files. Returns nil, or a clause with the reason if writing has failed.
+    /// Writes the files. Returns nil on success, otherwise the reason of the failure as half a sentence.
     func write() -> String? {
         do throws(LaunchError) {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user

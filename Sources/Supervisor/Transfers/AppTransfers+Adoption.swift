@@ -58,8 +58,8 @@ extension AppTransfers {
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
             guard let self else { return }
-            // If the user cannot be looked up now, continue without: the folders of a running helper already have their
-            // owner.
+            // If the app's user cannot be looked up now, continue without checking which user the helper runs as. The
+            // user is not needed otherwise: the folders of a running helper already have their owner.
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {

@@ -103,9 +103,9 @@ extension AppTransfers {
 
     /// Tells the helper to forget a transfer that has ended.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // If the transfer is still in the queue, it will be retried. Acknowledge this end at once, because the helper
-        // accepts no new order for the transfer before that, and a slow or full disk may take longer than the delay of
-        // the retry. Nothing about this end has to be durable before.
+        // If the transfer is still in the queue, it will be retried. Acknowledge the end of this attempt at once,
+        // without waiting until it is stored: the helper accepts no order to retry before it gets the acknowledgement,
+        // and a slow or full disk could delay that beyond the time of the retry.
         if let transfer = queue[id] {
             // Each check of a subscription starts from the beginning, so the helper discards the partial file.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))

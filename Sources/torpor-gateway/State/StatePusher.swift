@@ -62,7 +62,7 @@ final class StatePusher: Sendable {
     /// How long the gateway of the machine from which an app was moved may take for its last push.
     private static let patience = Duration.seconds(15)
 
-    /// Starts the thread. Throws a sentence.
+    /// Starts the thread. Throws a sentence that describes the error.
     static func start(
         _ states: GatewayStates,
         socket: String,
@@ -137,7 +137,7 @@ final class StatePusher: Sendable {
                 progress.lookAt = nil
                 progress.left.merge(progress.awaited.mapValues(\.row)) { new, _ in new }
             }
-            // While the server cannot be reached, one attempt is enough for all apps.
+            // While the server cannot be reached, wait for the next attempt: one attempt is enough for all apps.
             guard progress.retryAt.map({ now >= $0 }) ?? true else { continue }
             progress.retryAt = nil
             let apps = progress.left.sorted { $0.key < $1.key }

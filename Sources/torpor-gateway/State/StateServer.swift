@@ -140,7 +140,7 @@ final class StateServer {
     private static func header(_ message: OpaquePointer, _ name: String) -> String {
         var value: UnsafePointer<CChar>?
         guard natsMsgHeader_Get(message, name, &value) == NATS_OK, let value else { return "" }
-        // The text comes from outside, and users see it on their terminals.
+        // Shorten the text and make it harmless: it comes from outside, and users see it on their terminals.
         return String(String(terminatedWire: value).unicodeScalars.prefix(128)).onOneLine
     }
 

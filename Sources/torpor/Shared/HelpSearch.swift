@@ -177,7 +177,7 @@ struct HelpSearch {
     ) {
         let term = HelpText.plain(line)
         let isKey = page.name == Self.configuration
-        // For a key, the first line of the definition is its type, and the meaning follows.
+        // For a key, skip the first line of the definition: it is the key's type, and the meaning follows.
         let meaning = said.count > 1 && isKey ? said.dropFirst() : said[...]
         let text = HelpText.plain(meaning.map { $0.dropFirst(2) }.joined(separator: " "))
         let words = HelpText.words(of: term)

@@ -34,7 +34,7 @@ enum PlainArguments {
             switch argument {
             case "--json": options.json = true
             case "--verbose", "-v": options.verbose = true
-            // ``Times/zone`` reads this option itself.
+            // Accept this option, but do not store it: ``Times/zone`` reads it from the command line itself.
             case "--utc" where word == "status": break
             case "--socket":
                 guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }

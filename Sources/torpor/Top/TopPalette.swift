@@ -44,7 +44,7 @@ struct TopPalette {
         var attributes: Int32 = 0
         if style.isBold { attributes |= Int32(TORPOR_NC_BOLD) }
         if style.ground != .plain, colours < 256 { attributes |= Int32(TORPOR_NC_REVERSE) }
-        // Terminals with fewer than 256 colours have no grey.
+        // Terminals with fewer than 256 colours have no grey: show dim text instead.
         if style.ground == .plain, colours < 256, style.ink == .dim || style.ink == .gone {
             attributes |= Int32(TORPOR_NC_DIM)
         }

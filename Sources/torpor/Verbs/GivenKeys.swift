@@ -6,8 +6,8 @@ import Linux
 import ProtectionKeys
 import TorporAPI
 
-/// The keys that this process has given to the kernel. If the unlock fails, or a signal ends this process before it,
-/// the keys are removed again, because root could otherwise read data that counts as locked.
+/// The keys that this process has given to the kernel. If the unlock of the data fails, or a signal ends this process
+/// before the unlock, the keys are removed again: otherwise root could read data that counts as locked.
 final class GivenKeys: Sendable {
     private struct State {
         var keys: [Encryption.Identifier] = []

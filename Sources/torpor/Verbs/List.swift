@@ -152,7 +152,7 @@ struct PlainList {
             return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"
         }
         var text = app.failed ? "failed" : ""
-        // Once the app runs again, its last exit no longer matters.
+        // Show the last exit only until the app runs again; then it no longer matters.
         if app.pid == nil, let exit = app.exitSentence {
             text += (text.isEmpty ? "" : ": ") + exit
         }

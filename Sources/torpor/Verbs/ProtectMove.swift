@@ -153,6 +153,7 @@ struct ProtectMove: ParsableCommand {
         return last
     }
 
-    /// The maximum number of attempts. While data is locked, torpord inspects the folder only at the next unlock.
+    /// How many times to ask torpord for the folder's state until it has changed. The number is limited, because while
+    /// data is locked, torpord inspects the folder only at the next unlock.
     private static let mostLooks = 20
 }
