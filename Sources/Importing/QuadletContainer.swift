@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
+
 /// Translates a Quadlet container, or a pod, which is a container whose network, IPC and host name others share.
 struct QuadletContainer {
     let service: SystemdService
@@ -337,6 +339,11 @@ struct QuadletContainer {
             let resource = files.resource(name, ".network", &program)
             add("network", ([resource] + parts.dropFirst()).joined(separator: ":"), "Network", nil, &program)
         }
+        // Others find the container by the name that Quadlet gives it, unless the unit names it.
+        guard value(isPod ? "PodName" : "ContainerName") == nil, unit.instance == nil,
+            options.networks.contains(where: { !ContainerSpecification.isMode($0) })
+        else { return }
+        add("network-alias", "systemd-" + unit.name, "Network", nil, &program)
     }
 
     private mutating func user(_ program: inout ImportedProgram) {

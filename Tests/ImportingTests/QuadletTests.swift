@@ -99,7 +99,7 @@ struct QuadletTests {
             "old.kube": "[Kube]\nYaml=old.yml\n", "other.volume": "[Volume]\n",
         ])
         let web = try found["web"]
-        #expect(web.container?.networks == ["systemd-shop:alias=w"] && web.requires == ["db"])
+        #expect(web.container?.networks == ["systemd-shop:alias=w,alias=systemd-web"] && web.requires == ["db"])
         #expect(found.result.programs.first { $0.name == "web" }?.isTranslated == true)
         #expect(
             try found["db"].container?.networks == ["container:torpor-web"] && found["db"].container?.pull == .never

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import WireText
 
 /// A thread's disk I/O priority (ioprio_set(2)).
 public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
