@@ -75,7 +75,9 @@ struct Usage {
 
     /// When the app will count as idle if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
-        var last = used
+        // The view shows that the app has become active before the policy is told so, because torpord asks about one
+        // event after the other, each time with the present view.
+        var last = max(used, app.since(.active) ?? used)
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app with a watchdog sends heartbeats whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }

@@ -82,7 +82,8 @@ extension ControlService {
             machine.rules.restart == .always, app.specification.wakeOnConnect == .none,
             !coordinator.comesBackWithRequirement(app.id)
         else { return false }
-        return wakers(of: app, connections: []).isEmpty
+        // Data on a connection wakes an app in the mode voip, but the connections of an app end with its processes.
+        return wakers(of: app, connections: []).allSatisfy { $0 == BackgroundMode.voip.rawValue }
     }
 
     /// A text that names the events which launch the app after a force quit.

@@ -17,6 +17,8 @@ extension ControlService {
         let text =
             if let reason = app.heldBack {
                 "is held back: \(reason)"
+            } else if machine.transition == .launching, let pull = supervisor.launcher.containers.pull(of: app) {
+                "is launching: \(pull)"
             } else if machine.transition == .launching, let problem = app.run.probe?.longProblem {
                 "is launching: it \(problem)"
             } else if blockers.isEmpty {
@@ -41,9 +43,12 @@ extension ControlService {
         return "\(blockers.map(blocker).joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
     }
 
-    /// A text about an app that another app waits for: its name and, if it is being restarted, how it last ended.
+    /// A text about an app that another app waits for: its name and, if its image is being pulled, how far that is, or,
+    /// if it is being restarted, how it last ended.
     private func blocker(_ name: String) -> String {
-        guard let id = coordinator.id(of: name), let exit = apps[id].lastExit else { return name }
+        guard let id = coordinator.id(of: name) else { return name }
+        if let pull = supervisor.launcher.containers.pull(of: apps[id]) { return "\(name), which is \(pull)" }
+        guard let exit = apps[id].lastExit else { return name }
         let machine = coordinator.machine(id)
         let isRestarting = machine.launchReason == .restart || machine.deadlines.contains { $0.kind == .restart }
         return isRestarting ? "\(name), which ended (\(exit.sentence)): restart \(machine.restarts)" : name

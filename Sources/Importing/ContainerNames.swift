@@ -13,7 +13,7 @@ enum ContainerNames {
         }
         for index in result.programs.indices where result.programs[index].isTranslated {
             probe(&result.programs[index])
-            forgetVolumes(&result.programs[index])
+            forgetArguments(&result.programs[index])
             for (other, options) in result.programs[index].volumesFrom {
                 let program = places[WireText(other)].map { result.programs[$0] }
                 share(other, options, program, &result.programs[index])
@@ -66,12 +66,21 @@ enum ContainerNames {
             return program.cannot("it is in the network of \(quoted(joined)), which has several containers")
         }
         table["networks"] = .strings(["container:\(name)"])
+        if program.isInPod {
+            var arguments: [TOMLValue] = []
+            if case .array(let all) = table["args"] { arguments = all }
+            for option in ["--ipc=", "--uts="] where !arguments.contains(where: { $0.begins(with: option) }) {
+                arguments.append(.string(option + "container:" + name))
+                program.addedArguments += 1
+            }
+            table["args"] = .array(arguments)
+        }
         program["container"] = .table(table)
     }
 
-    /// Removes the arguments that ``share(_:_:_:_:)`` has added. Called when the name of a container was refused,
-    /// before all names are assigned again.
-    private static func forgetVolumes(_ program: inout ImportedProgram) {
+    /// Removes the arguments that contain other containers' names, because a container's name was refused and all names
+    /// are assigned again.
+    private static func forgetArguments(_ program: inout ImportedProgram) {
         guard program.addedArguments > 0, case .table(var table) = program["container"],
             case .array(let arguments) = table["args"]
         else { return }
@@ -153,5 +162,12 @@ enum ContainerNames {
         guard program["instances"] == nil, case .table(let table) = program["container"] else { return nil }
         guard case .string(let name) = table["name"] else { return "torpor-" + program.appName }
         return name
+    }
+}
+
+extension TOMLValue {
+    /// Whether the value is a text that begins with these characters.
+    fileprivate func begins(with start: String) -> Bool {
+        if case .string(let text) = self { text.utf8.starts(with: start.utf8) } else { false }
     }
 }

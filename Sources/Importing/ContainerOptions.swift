@@ -15,6 +15,8 @@ struct ContainerOptions {
     private var aliases: [String] = []
     private var entrypoint: [String]?
     private var leftOut = LeftOutKeys()
+    /// The name of the pod that the container is in; nil if it is in none.
+    private(set) var pod: String?
 
     init(folder: String, variables: [String: String]) {
         self.folder = folder
@@ -164,8 +166,10 @@ struct ContainerOptions {
             health[key] = DataNode(value: .scalar(value, isPlain: true), line: place?.number ?? 0, file: place?.file)
         case "rootfs":
             if value == "true" { program.cannot("it has a root file system (\(shown)) and no image", at: place) }
+        case "pod" where !value.hasPrefix("new:"): pod = value
+        case "pod-id-file": program.cannot("it is in a pod (\(shown)) whose name is not known here", at: place)
         default:
-            program.cannot("it is in a pod (\(shown)), whose containers are podman's to start", at: place)
+            program.cannot("it makes a pod (\(shown)): make that by ‘podman pod create’ in a line before", at: place)
         }
     }
 

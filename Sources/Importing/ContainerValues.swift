@@ -170,6 +170,8 @@ enum ContainerValues {
                 )
             } else {
                 result.programs[index]["wake_on_connect"] = .boolean(true)
+                // The ports are the pod's own container's: no connection would launch this one after an eviction.
+                if result.programs[index].isInPod { result.programs[index]["evict"] = .string("never") }
             }
         }
         result.remark(

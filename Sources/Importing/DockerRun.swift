@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Imports command lines of `docker run` and `podman run`.
+/// Imports command lines of `docker run`, `podman run` and `podman pod create`.
 enum DockerRun {
     /// - Parameters:
     ///   - text: one command line, or a script with several.
@@ -23,7 +23,8 @@ enum DockerRun {
             let words = command.words.drop { ShellWords.assignment($0.text) != nil || before.contains($0.text) }
             guard let first = words.first else { continue }
             let place = SourceLine(first.line)
-            guard let begin = start(words) else {
+            let pod = podStart(words)
+            guard let begin = pod ?? start(words) else {
                 result.doubt(
                     "\(quoted(words.map(\.text).joined(separator: " "))) is no docker run, and is left out",
                     at: place
@@ -35,10 +36,14 @@ enum DockerRun {
                 program.cannot(problem.sentence, at: SourceLine(problem.line))
             } else if command.folder == nil, words[begin...].contains(where: { isRelative($0.text) }) {
                 program.cannot("its paths begin in a folder that is not known: write whole paths", at: place)
+            } else if pod != nil {
+                readPod(Array(words[begin...]), in: command.folder ?? folder, environment, place, into: &program)
             } else {
                 read(Array(words[begin...]), in: command.folder ?? folder, environment, place, into: &program)
             }
-            if program.isTranslated, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
+            if program.isTranslated, pod == nil, SourceTree.lastPart(first.text) == "podman",
+                let name = containerName(program)
+            {
                 program.remark(
                     "the container \(name) must be gone before: ‘\(removal(of: name))’ removes it, without its volumes",
                     at: place
@@ -46,6 +51,7 @@ enum DockerRun {
             }
             try result.append(program)
         }
+        joinPods(&result)
         ContainerNames.link(&result)
         ContainerValues.mounts(tree, &result)
         ContainerValues.wake(&result)
@@ -101,6 +107,7 @@ enum DockerRun {
             command: Array(options.rest.dropFirst()),
             &program
         )
+        program.pod = container.pod
         if program["restart"] == nil { program["restart"] = .string("never") }
         if program["grace"] == nil { program["grace"] = .string("10s") }
     }

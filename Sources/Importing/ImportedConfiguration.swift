@@ -106,14 +106,20 @@ public struct ImportedProgram: Sendable {
     /// For a container that joins the network of another container: the name, in the source, of the program with that
     /// other container.
     var joined: String?
-    /// For compose: where the container's image comes from, to compare it with that of other programs; `exposes`:
-    /// whether the service declares ports inside its container.
+    /// Whether the container also shares IPC and the host name with the container whose network it joins, as the
+    /// containers of a pod do.
+    var isInPod = false
+    /// For a pod of `podman pod create`: true. For a container of `podman run --pod`: the name of its pod.
+    var isPod = false
+    var pod: String?
+    /// For compose: where the container's image comes from, for comparison; `exposes`: whether the service declares
+    /// ports inside its container.
     var origin: String?
     var exposes = false
     /// For a container that mounts the volumes of other containers: the names, in the source, of their programs. Each
     /// has podman's options after the name, such as `:ro`.
     var volumesFrom: [(program: String, options: String)] = []
-    /// The number of arguments at the end of the container's list that were added for `volumesFrom`.
+    /// How many of the container's last arguments contain other containers' names.
     var addedArguments = 0
     /// For compose: the names by which this service knows other services in its networks (`links`).
     var links: [(program: String, alias: String, place: SourceLine?)] = []

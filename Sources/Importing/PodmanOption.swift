@@ -148,8 +148,13 @@ struct PodmanOptions {
     private(set) var end = 0
     /// The first word that could not be parsed as an option, with the reason; nil if there is none.
     private(set) var problem: (place: Int, sentence: String)?
+    /// Options that the command has besides those of `podman run`, and options with one letter.
+    private let others: [String: PodmanOption]
+    private let letters: [Character: String]
 
-    init(_ words: [String]) {
+    init(_ words: [String], others: [String: PodmanOption] = [:], letters: [Character: String] = [:]) {
+        self.others = others
+        self.letters = letters
         var index = 0
         while index < words.count, problem == nil {
             let word = words[index]
@@ -162,17 +167,21 @@ struct PodmanOptions {
         rest = words[min(index, words.count)...]
     }
 
+    /// Forgets the options of these names.
+    mutating func drop(_ names: Set<String>) { given.removeAll { names.contains($0.name) } }
+
     private mutating func long(_ word: String, _ words: [String], _ index: inout Int) {
         let place = index - 1
         let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             .map(String.init)
         let written = parts.first ?? ""
         let name = PodmanOption.aliases[written] ?? written
-        guard let option = PodmanOption.all[name] else {
+        guard let option = others[name] ?? PodmanOption.all[name] else {
             let hint = Nearest.name(to: written, among: PodmanOption.all.keys.sorted()).map {
                 ", did you mean --\($0)?"
             }
-            problem = (place, "\(quoted("--" + written)) is no option of docker run or podman run\(hint ?? "")")
+            let command = others.isEmpty ? "docker run or podman run" : "podman pod create"
+            problem = (place, "\(quoted("--" + written)) is no option of \(command)\(hint ?? "")")
             return
         }
         take(name, option, parts.count > 1 ? parts[1] : nil, place, words, &index)
@@ -183,7 +192,7 @@ struct PodmanOptions {
         let place = index - 1
         var rest = word.dropFirst()
         while let letter = rest.popFirst() {
-            guard let name = PodmanOption.letters[letter], let option = PodmanOption.all[name] else {
+            guard let name = letters[letter] ?? PodmanOption.letters[letter], let option = PodmanOption.all[name] else {
                 problem = (place, "\(quoted("-" + String(letter))) is no option of docker run or podman run")
                 return
             }

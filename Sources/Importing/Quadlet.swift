@@ -28,9 +28,10 @@ enum Quadlet {
         let folder = SourceTree.folder(paths.first ?? result.source)
         var files = QuadletFiles(given, folder: folder, tree: tree)
         var units = given.filter { $0.suffix == ".container" }
-        // Translate pods before their containers. If a container names a pod, read the pod's file in the same folder
-        // too.
+        // Pods come before their containers. If a container names a pod, the pod's file in the same folder is read
+        // too, and if only a pod is imported, its containers.
         var pods = given.filter { $0.suffix == ".pod" }
+        if paths.count == 1, let pod = pods.first { units = files.containers(of: pod.name + pod.suffix) }
         for unit in units {
             guard let name = unit.value("Container", "Pod"), name.hasSuffix(".pod"),
                 !pods.contains(where: { ($0.name + $0.suffix).utf8.elementsEqual(name.utf8) }),
@@ -96,8 +97,14 @@ struct QuadletFiles {
         return unit
     }
 
-    /// The names and aliases of the units for networks, volumes and images. No app has to wait for these units, because
-    /// podman creates networks, volumes and images when they are needed.
+    /// The containers in the folder that are in this pod.
+    mutating func containers(of pod: String) -> [SystemdUnit] {
+        (tree.names(folder) ?? []).filter { $0.hasSuffix(".container") }.compactMap { unit($0) }
+            .filter { $0.value("Container", "Pod")?.utf8.elementsEqual(pod.utf8) == true }
+    }
+
+    /// The names of units for networks, volumes and images, with their aliases. No app has to wait for these units,
+    /// because podman creates networks, volumes and images when they are needed.
     var made: Set<WireText> {
         var names: Set<WireText> = []
         for name in tree.names(folder) ?? [] { insert(name, &names) }

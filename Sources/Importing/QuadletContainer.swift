@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Translates a Quadlet container. Also translates a pod, which is a container whose network other containers join.
+import Configuration
+
+/// Translates a Quadlet container, or a pod, which is a container whose network, IPC and host name others share.
 struct QuadletContainer {
     let service: SystemdService
     let section: String
@@ -12,9 +14,6 @@ struct QuadletContainer {
 
     private var unit: SystemdUnit { service.unit }
     private var isPod: Bool { section == "Pod" }
-
-    /// The image of a pod's own container, whose only purpose is to hold what the containers of the pod share.
-    private static let pause = "registry.k8s.io/pause:3.10"
 
     init(service: SystemdService, folder: String) {
         self.service = service
@@ -97,7 +96,9 @@ struct QuadletContainer {
         if !isPod {
             guard image(&files, &program) else { return }
         } else {
-            image = Self.pause
+            image = DockerRun.pause
+            program["tags"] = .strings([unit.name])
+            options.argument("--ipc=shareable")
         }
         service.readAround(into: &program)
         let pod = isPod ? nil : unit.value(section, "Pod")
@@ -130,6 +131,11 @@ struct QuadletContainer {
         if isNotify { program["ready"] = .string("notify") }
         let command = words("Exec", &program)
         more(&program)
+        if isPod {
+            program.remark(
+                "its own container only waits, in the image \(image): an image with another program that waits will do"
+            )
+        }
         program.remark(leftOut)
         guard program.isTranslated else { return }
         let before = program["launch_deadline"]
@@ -242,8 +248,9 @@ struct QuadletContainer {
             return false
         }
         program.joined = other.title
+        program.isInPod = true
         program.requires.append(other.title)
-        program.remark("shares the network of \(pod), but neither its IPC nor its host name")
+        program["tags"] = .strings([other.name])
         if value("StartWithPod")?.isTruth ?? true, !other.lists("Install", "WantedBy").isEmpty {
             program["launch"] = nil
         }
@@ -333,6 +340,11 @@ struct QuadletContainer {
             let resource = files.resource(name, ".network", &program)
             add("network", ([resource] + parts.dropFirst()).joined(separator: ":"), "Network", nil, &program)
         }
+        // Others find the container by the name that Quadlet gives it, unless the unit names it.
+        guard value(isPod ? "PodName" : "ContainerName") == nil, unit.instance == nil,
+            options.networks.contains(where: { !ContainerSpecification.isMode($0) })
+        else { return }
+        add("network-alias", "systemd-" + unit.name, "Network", nil, &program)
     }
 
     private mutating func user(_ program: inout ImportedProgram) {
@@ -353,10 +365,14 @@ struct QuadletContainer {
         let place = unit.line(section, "PodmanArgs")
         guard !words.isEmpty else { return }
         guard !isPod else {
+            let option = "--infra-image="
+            for word in words where word.hasPrefix(option) { image = String(word.dropFirst(option.count)) }
+            guard !words.allSatisfy({ $0.hasPrefix(option) }) else { return }
             return leftOut.add("PodmanArgs", because: "they are options of ‘podman pod create’", at: place)
         }
         let more = PodmanOptions(words)
         options.add(more, at: place, &program)
+        if options.pod != nil { program.cannot("PodmanArgs has --pod: write Pod instead", at: place) }
         if let problem = more.problem {
             program.remark("PodmanArgs: \(problem.sentence), and is left out with what follows", at: place)
         } else if let word = more.rest.first {

@@ -35,7 +35,7 @@ extension ImportedConfiguration {
         "before_start", "after_stop",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
         "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "paths", "memory_limit",
-        "priority",
+        "priority", "evict",
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]
 

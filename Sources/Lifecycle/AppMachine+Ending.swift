@@ -252,6 +252,8 @@ extension AppMachine {
         }
         if !mayRun { return .rest }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
+        // The coordinator launches the app again when what it requires is ready.
+        if reason == .dependencyFailed { return .rest }
         if reason.leadsToLaunch { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }
         switch rules.restart {

@@ -137,8 +137,15 @@ extension Coordinator {
         nodes[app].retry = goal == .active || goal == .inactive
     }
 
-    /// Applies a request that needs the app's dependencies awake. If they are not awake yet, wakes them, and applies
-    /// the request when they are.
+    /// Launches an app again that ended, or was not launched, because of an app that it requires. Does nothing for
+    /// others, and while the app is still ending.
+    func retryLaunch(_ app: AppID, now: Duration) {
+        guard let foreground = nodes[app].retry, isResting(app), !isShuttingDown else { return }
+        nodes[app].retry = nil
+        absorb(nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now), of: app, now: now)
+    }
+
+    /// Applies a request for which the app's dependencies must be awake; the request waits until they are.
     func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
         let machine = nodes[app].machine
         let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }

@@ -236,13 +236,11 @@ extension Coordinator {
         changed.append(app)
         if nodes[app].machine.isWaitingForPermission { launching.append(app) }
         bringWhenAwake(app, now: now)
-        // Retry a launch that failed because of a dependency that the new configuration has removed.
-        if let before, before.requires != nodes[app].definition.requires, !isShuttingDown,
-            let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
+        // If a launch failed because of a dependency that the new configuration removed, this retries it.
+        if let before, before.requires != nodes[app].definition.requires,
+            graph.requires[app].allSatisfy({ isUp($0) })
         {
-            nodes[app].retry = nil
-            let actions = nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now)
-            absorb(actions, of: app, now: now)
+            retryLaunch(app, now: now)
         }
     }
 

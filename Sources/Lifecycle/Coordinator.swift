@@ -92,8 +92,8 @@ public final class Coordinator {
         var pendingStop: Request?
         /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
-        /// Set if the app's launch failed because of a dependency, or if the app was stopped because a dependency was
-        /// evicted. It says how to retry the launch: into the foreground (`true`) or background (`false`).
+        /// Set if the app's launch failed because of a dependency, or if it was stopped because a dependency was
+        /// evicted or ended: whether the launch to retry is into the foreground (`true`) or background (`false`).
         var retry: Bool?
         /// Whether the app was up (ready) at the last check. When this changes to true, the coordinator retries failed
         /// launches of the app's dependents.
@@ -157,6 +157,9 @@ public final class Coordinator {
     /// Whether the app will be launched again when an app that it requires becomes ready, because the required app
     /// caused it to end or its launch to fail.
     public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }
+
+    /// Whether other apps are launched again when this one, which they require, becomes ready.
+    public func bringsOthersBack(_ app: AppID) -> Bool { graph.requiredBy[app].contains { nodes[$0].retry != nil } }
 
     /// The apps that this one requires.
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
@@ -245,8 +248,12 @@ public final class Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && !reason.isReplacement:
-            // The app is terminated because of its own behavior. As after a crash, its dependents are not affected.
+            // The app is terminated for something that it did. As with a crash, its dependents are not affected.
+            let goal = nodes[app].machine.goal
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+            if reason == .dependencyFailed, nodes[app].machine.isAlive {
+                nodes[app].retry = goal == .active || goal == .inactive
+            }
         case .stop, .restart:
             if request == .restart { forgiveRequirements(of: app, now: now) }
             stop([app], request, now: now)
@@ -341,20 +348,14 @@ public final class Coordinator {
             // The launch may have waited until a pending stop of the app was over.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
+            // What the app requires may have become ready while the app was still ending.
+            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUp($0) }) { retryLaunch(app, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
             let resting = isResting(app)
             for other in graph.requiredBy[app] {
-                if cameUp, let foreground = nodes[other].retry, isResting(other), !isShuttingDown {
-                    nodes[other].retry = nil
-                    let actions = nodes[other].machine.launch(
-                        foreground: foreground,
-                        reason: .dependency,
-                        now: now
-                    )
-                    absorb(actions, of: other, now: now)
-                }
+                if cameUp { retryLaunch(other, now: now) }
                 if !up, resting || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
                     failDependency(other, now: now)
                 }

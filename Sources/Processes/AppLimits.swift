@@ -8,11 +8,14 @@ public struct AppLimits: Hashable, Sendable {
     public var memory: UInt64?
     /// The most processes and threads (`pids.max`); nil for no limit.
     public var tasks: UInt64?
+    /// The most memory in swap, in bytes (`memory.swap.max`), which ``memory`` does not count; nil for no limit.
+    public var swap: UInt64?
 
     /// Creates limits; the default is no limits.
-    public init(memory: UInt64? = nil, tasks: UInt64? = nil) {
+    public init(memory: UInt64? = nil, tasks: UInt64? = nil, swap: UInt64? = nil) {
         self.memory = memory
         self.tasks = tasks
+        self.swap = swap
     }
 
     /// Writes the limits that have changed into the app's cgroup at `path`.
@@ -50,6 +53,15 @@ public struct AppLimits: Hashable, Sendable {
                 } catch {
                     failures.append(ProfileFailure(.memoryLimit, "\(file) (\(error))"))
                 }
+            }
+        }
+        // The file is missing without the memory controller, and in a kernel that does not account swap.
+        let swapFile = path + "/memory.swap.max"
+        if before == nil || before?.swap != swap, File.exists(swapFile) {
+            do throws(Errno) {
+                try File.writeControl(swapFile, (swap.map { "\($0)" } ?? "max") + "\n")
+            } catch {
+                failures.append(ProfileFailure(.memoryLimit, "memory.swap.max (\(error))"))
             }
         }
         if before == nil || before?.tasks != tasks {

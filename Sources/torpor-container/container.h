@@ -11,6 +11,9 @@
    could not execute podman (119, which podman uses for nothing). */
 enum { FAILED = 125, NOT_EXECUTED = 119 };
 
+/* The size of an IP address as text, with what rules have around it before a port: `10.88.0.2:`, `[fd00::2]:`. */
+enum { ADDRESS_SIZE = 50 };
+
 /* How many seconds podman may take to answer a query. */
 enum { QUERY_SECONDS = 60 };
 
@@ -53,6 +56,13 @@ void forget_run(const char *folder);
 /* Removes what a `podman run` left behind that note_run has recorded and that did not complete. Returns false on
    failure. */
 bool undo_run(const char *folder);
+
+/* Removes the network namespaces that a killed rootless `podman run` made. Called inside of podman's user and mount
+   namespaces. Returns false if their folder is not known. */
+bool remove_rootless_network(const char *folder);
+
+/* Deletes the rules of nftables that netavark made for the published ports of a container with these addresses. */
+void delete_nftables_rules(char addresses[][ADDRESS_SIZE], int count);
 
 /* Removes the folder with the temporary files of an interrupted pull. */
 void remove_pulled(const char *folder);

@@ -3,6 +3,7 @@
 // torpor-container start FOLDER NAME OWNER IMAGE PULL PULL-SECONDS LAUNCH-MS READY -- ARGUMENT...
 // torpor-container follow NAME CONMON FIRST WAITING MESSAGE
 // torpor-container remove FOLDER
+// torpor-container rootless FOLDER
 //
 // `start` is the main process of an app that podman runs in a container. It removes what an earlier run left behind,
 // pulls the image if PULL (missing, always, newer, never) requires that, and runs `podman run --detach` with the
@@ -17,11 +18,13 @@
 //
 // `remove` deletes the container that `start` has created, unless podman has already done so.
 //
+// `rootless` is the part of `remove` that must run where rootless podman mounts its network namespaces.
+//
 // FOLDER belongs to the app, and is kept until the machine shuts down. Its files: `id` contains the container's ID;
 // `bundle` the path of the folder that podman removes together with the container; `pull` the path of the folder for
-// the temporary files of a pull in progress. `begun` exists while `podman run` runs, and `namespaces` lists what
-// /run/netns contained before. OWNER is a label of the container: a container of the same NAME with another owner is
-// never touched.
+// the temporary files of a pull in progress. `begun` exists while `podman run` runs, and `namespaces` lists the
+// network namespaces that podman had before. OWNER is a label of the container: a container of the same NAME with
+// another owner is never touched.
 
 #include "container.h"
 
@@ -38,6 +41,7 @@ int main(int count, char **words) {
     prepare_environment();
     if (count == 7 && strcmp(words[1], "follow") == 0) return follow_words(words + 2);
     if (count == 3 && strcmp(words[1], "remove") == 0) return remove_container(words[2]) ? 0 : FAILED;
+    if (count == 3 && strcmp(words[1], "rootless") == 0) return remove_rootless_network(words[2]) ? 0 : FAILED;
     if (count < 11 || strcmp(words[1], "start") != 0 || strcmp(words[10], "--") != 0) return usage();
     struct order order = {
         .folder = words[2],

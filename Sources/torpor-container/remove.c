@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 void begin(struct words *words) {
     // Use cgroupfs: with systemd as cgroup manager, podman would be moved out of the app's cgroup.
@@ -18,7 +21,17 @@ void begin(struct words *words) {
     add(words, "--cgroup-manager=cgroupfs");
 }
 
-bool remove_by_id(const char *id) {
+/* What podman says of a container whose namespaces other containers use, before it lists the IDs of these. */
+static const char dependents[] = "dependent containers which must be removed before it: ";
+
+enum {
+    /* How long containers that use this one's namespaces may take to end. Their apps end with this container. */
+    DEPENDENTS_MS = 15000,
+    AGAIN_MS = 200,
+    MOST_ROUNDS = 16
+};
+
+static int force_removal(const char *id, bool takes_dependents, char *answer, size_t size) {
     struct words words = {0};
     begin(&words);
     add(&words, "rm");
@@ -26,9 +39,53 @@ bool remove_by_id(const char *id) {
     add(&words, "--ignore");
     add(&words, "--volumes");
     add(&words, "--time=0");
+    if (takes_dependents) add(&words, "--depend");
     add(&words, id);
-    char answer[256];
-    return podman(&words, OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL) == 0;
+    return podman(&words, OUTPUT_FOLLOWED, answer, size, QUERY_SECONDS, NULL);
+}
+
+static int64_t milliseconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool has_container(const char *id) {
+    struct words words = {0};
+    char answer[64];
+    begin(&words);
+    add(&words, "container");
+    add(&words, "exists");
+    add(&words, id);
+    return podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) == 0;
+}
+
+/* Waits until the containers with these IDs, separated by ", ", no longer exist. Returns false if it is `end` first,
+   or if this process is asked to end. */
+static bool outlast(char *ids, int64_t end) {
+    char *rest = NULL;
+    for (char *id = strtok_r(ids, ", ", &rest); id != NULL; id = strtok_r(NULL, ", ", &rest)) {
+        // The list ends with a colon. Its last ID may be cut off.
+        bool is_last = id[strspn(id, "0123456789abcdef")] != 0;
+        id[strspn(id, "0123456789abcdef")] = 0;
+        while (strlen(id) >= 12 && has_container(id)) {
+            if (milliseconds_now() >= end || is_asked_to_end() != 0) return false;
+            struct pollfd wait = {signals(), POLLIN, 0};
+            if (poll(&wait, 1, AGAIN_MS) > 0) note_signals();
+        }
+        if (is_last) break;
+    }
+    return true;
+}
+
+bool remove_by_id(const char *id) {
+    char answer[512], *ids;
+    int64_t end = milliseconds_now() + DEPENDENTS_MS;
+    int status = force_removal(id, false, answer, sizeof answer);
+    // Others may remain if the list was too long for the line that is kept.
+    for (int round = 0; status != 0 && round < MOST_ROUNDS && (ids = strstr(answer, dependents)) != NULL; round++)
+        status = force_removal(id, !outlast(ids + strlen(dependents), end), answer, sizeof answer);
+    return status == 0;
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk) {

@@ -2,8 +2,8 @@
 
 // Undoes a `podman run` that was killed before the container ran. Until a network namespace is set up, podman keeps
 // no record of it, so `podman rm` does not remove what a killed podman has made: the namespace in /run/netns with its
-// pair of interfaces, and the iptables rules for published ports. These rules would send connections for the next
-// container's ports to the old container's address.
+// pair of interfaces, and the rules of iptables or nftables for published ports. These rules would send connections
+// for the next container's ports to the old container's address.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -27,7 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char namespaces[] = "/run/netns";
+/* The folder of podman's network namespaces; for rootless podman, another one. */
+static char namespaces[PATH_MAX - NAME_MAX - 1] = "/run/netns";
 /* The prefix of the names of podman's network namespaces. */
 static const char prefix[] = "netns-";
 
@@ -40,8 +41,15 @@ enum {
     OLD_SECONDS = 60,
 };
 
+/* Finds the folder of rootless podman's network namespaces. Returns false if it is not known. */
+static bool use_rootless_namespaces(void) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    return runtime != NULL && snprintf(namespaces, sizeof namespaces, "%s/netns", runtime) < (int)sizeof namespaces;
+}
+
 void note_run(const char *folder, const char *name) {
     char path[PATH_MAX];
+    if (geteuid() != 0 && !use_rootless_namespaces()) namespaces[0] = 0;
     if (place(path, folder, "namespaces")) {
         FILE *file = fopen(path, "we");
         DIR *entries = opendir(namespaces);
@@ -106,11 +114,24 @@ struct others {
     long now;
 };
 
+/* Whether a process is an ancestor of this one, such as the `podman unshare` that has started it. */
+static bool is_ancestor(int pid) {
+    char folder[64], stat[1024];
+    for (int other = (int)getppid(); other > 1;) {
+        if (other == pid) return true;
+        snprintf(folder, sizeof folder, "/proc/%d", other);
+        const char *end = read_line(folder, "stat", stat, sizeof stat) ? strrchr(stat, ')') : NULL;
+        if (end == NULL || sscanf(end + 1, " %*c %d", &other) != 1) return false;
+    }
+    return false;
+}
+
 static bool note_other(const char *pid, void *with) {
     struct others *others = with;
     char folder[PATH_MAX], comm[32], stat[1024];
     snprintf(folder, sizeof folder, "/proc/%s", pid);
     if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "podman") != 0) return false;
+    if (is_ancestor(atoi(pid))) return false;
     if (!read_line(folder, "stat", stat, sizeof stat)) return false;
     // Field 22 is the start time. Field 2, the name, may contain spaces, so count from its closing parenthesis.
     char *field = strrchr(stat, ')');
@@ -139,7 +160,7 @@ static bool outlast_others(void) {
 
 /* Reads the addresses in a network namespace, each with a colon, as iptables prints them before a port. Returns
    their number. */
-static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]) {
+static int addresses_in(const char *path, char addresses[][ADDRESS_SIZE]) {
     int ends[2], count = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) return 0;
     pid_t child = fork();
@@ -162,7 +183,7 @@ static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]
     }
     close(ends[1]);
     FILE *file = fdopen(ends[0], "r");
-    while (child > 0 && file != NULL && count < MOST_ADDRESSES && fgets(addresses[count], INET6_ADDRSTRLEN + 4, file) != NULL) {
+    while (child > 0 && file != NULL && count < MOST_ADDRESSES && fgets(addresses[count], ADDRESS_SIZE, file) != NULL) {
         addresses[count][strcspn(addresses[count], "\n")] = 0;
         if (addresses[count][0] != 0) count++;
     }
@@ -191,9 +212,9 @@ static void delete_rule(const char *program, char *rule) {
     podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL);
 }
 
-/* Deletes the iptables rules that netavark made for a container: those that contain its ID (may be NULL) or send
-   connections to its addresses. */
-static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4], int count) {
+/* Deletes the rules that netavark made for a container: those of iptables that contain its ID (may be NULL), and those
+   that send connections to its addresses. */
+static void delete_rules(const char *id, char addresses[][ADDRESS_SIZE], int count) {
     static const char *const programs[] = {"iptables", "ip6tables"};
     static char rules[1 << 20];
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
@@ -213,6 +234,7 @@ static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4],
             if (is_its) delete_rule(programs[i], rule);
         }
     }
+    delete_nftables_rules(addresses, count);
 }
 
 /* Removes the network namespaces that the killed `podman run` made, and the rules for a container with this ID
@@ -228,13 +250,41 @@ static void remove_network(const char *folder, const char *id) {
     // has finished.
     if (count == 0 || !outlast_others()) return delete_rules(id, NULL, 0);
     for (int i = 0; i < count; i++) {
-        char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][INET6_ADDRSTRLEN + 4];
+        char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][ADDRESS_SIZE];
         if (!is_left(folder, names[i])) continue;
         snprintf(path, sizeof path, "%s/%.*s", namespaces, NAME_MAX, names[i]);
         delete_rules(id, addresses, addresses_in(path, addresses));
         umount2(path, MNT_DETACH);
         unlink(path);
     }
+}
+
+bool remove_rootless_network(const char *folder) {
+    if (!use_rootless_namespaces()) return false;
+    remove_network(folder, NULL);
+    return true;
+}
+
+/* Removes the network namespaces that a killed rootless `podman run` made. They are mounted in podman's own mount
+   namespace, where this program is started again. */
+static void remove_in_podmans_namespace(const char *folder) {
+    char self[PATH_MAX], answer[256];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0 || !use_rootless_namespaces()) return;
+    self[length] = 0;
+    bool is_any_new = false;
+    DIR *entries = opendir(namespaces);
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
+        is_any_new |= strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0 && !was_there(folder, entry->d_name);
+    if (entries != NULL) closedir(entries);
+    if (!is_any_new) return;
+    struct words words = {0};
+    begin(&words);
+    add(&words, "unshare");
+    add(&words, self);
+    add(&words, "rootless");
+    add(&words, folder);
+    podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL);
 }
 
 /* Unmounts everything in a container's folders. Otherwise the shm of a killed podman stays mounted, and podman
@@ -271,8 +321,8 @@ bool undo_run(const char *folder) {
         is_removed = remove_by_id(answer);
     }
     if (is_external(name)) is_removed &= remove_by_id(name);
-    // A rootless podman's networks are in its own namespace, which contains none of root's rules and mounts.
     if (is_root) remove_network(folder, answer[0] != 0 ? answer : NULL);
+    else remove_in_podmans_namespace(folder);
     if (is_removed) forget_run(folder);
     return is_removed;
 }

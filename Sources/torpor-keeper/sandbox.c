@@ -4,6 +4,7 @@
 #include "keeper.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -37,6 +38,32 @@ int sandbox_leave_ipc(const struct keeper_plan *plan)
     return errno == EPERM || errno == EINVAL || errno == ENOSYS ? 0 : errno;
 }
 
+// Capabilities of root over the whole machine, which no permission gives. With CAP_PERFMON or CAP_SYS_ADMIN a process
+// reads the environment of all others in spite of Landlock (Linux 6.15, mm_access() in kernel/fork.c), with
+// CAP_SYS_RAWIO the kernel's memory (/proc/kcore), with CAP_SYSLOG its log (/proc/kmsg). With CAP_SYS_RESOURCE it raises
+// its own limits, and with CAP_SYS_NICE it takes the processors by realtime scheduling. With the others it configures
+// the network and audit by netlink.
+static const int of_machine[] = {
+    CAP_NET_ADMIN, CAP_SYS_RAWIO, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE,
+    CAP_AUDIT_CONTROL, CAP_SYSLOG, CAP_AUDIT_READ, CAP_PERFMON,
+};
+
+// Under PR_SET_NO_NEW_PRIVS an exec gives no capability back, also not to root (capabilities(7)).
+static int give_up_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, data) < 0)
+        return errno;
+    for (size_t i = 0; i < sizeof of_machine / sizeof of_machine[0]; i++) {
+        struct __user_cap_data_struct *word = &data[CAP_TO_INDEX(of_machine[i])];
+        word->effective &= ~CAP_TO_MASK(of_machine[i]);
+        word->permitted &= ~CAP_TO_MASK(of_machine[i]);
+        word->inheritable &= ~CAP_TO_MASK(of_machine[i]);
+    }
+    return syscall(SYS_capset, &header, data) < 0 ? errno : 0;
+}
+
 static int restrict_self(const struct keeper_plan *plan, int ruleset)
 {
     if (plan->head->flags & TORPOR_LAUNCH_LOG_DENIALS) {
@@ -55,7 +82,9 @@ int sandbox_enter(const struct keeper_plan *plan, int ruleset)
         return 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return errno;
-    int error = ruleset >= 0 ? restrict_self(plan, ruleset) : 0;
+    int error = give_up_capabilities();
+    if (error == 0 && ruleset >= 0)
+        error = restrict_self(plan, ruleset);
     if (error != 0)
         return error;
     struct sock_fprog program = {

@@ -76,6 +76,19 @@ struct ContainerConfigurationTests {
         #expect(told.count == (isTold ? 1 : 0), "\(told)")
     }
 
+    @Test(
+        "Whoever joins a container's network is told to require its app",
+        arguments: [("", true), ("requires = [\"a\"]", false)]
+    )
+    func joins(requires: String, isTold: Bool) throws {
+        let text =
+            Self.app("a", "name = \"mine\"")
+            + Self.app("b", "networks = [\"container:mine\"]", keys: requires)
+            + Self.app("c", "networks = [\"container:other\"]")
+        let told = try Self.warnings(text).filter { $0.contains("write requires = [\"a\"]") }
+        #expect(told.count == (isTold ? 1 : 0), "\(told)")
+    }
+
     @Test("A container's health decides when it is ready, unless ready is written")
     func ready() throws {
         func app(_ keys: String, _ health: String) throws -> AppSpecification {

@@ -61,6 +61,15 @@ import Varlink
         #expect(events.state("heart") == .suspended)
     }
 
+    @Test("Of an app in a sandbox, only one with the permission is told", arguments: ["ask", "deny", "allow"])
+    func permission(_ answer: String) throws {
+        let sandbox = "sandbox = true\npermissions.bluetooth = { purpose = \"Why\", default = \"\(answer)\" }"
+        let events = try FakeEvents(Self.toml("device = \"\(Self.strap)\"", sandbox))
+        connect(events, true)
+        #expect(events.mail("heart").count == (answer == "allow" ? 1 : 0))
+        #expect((events.state("heart") == .background) == (answer == "allow"))
+    }
+
     @Test("What a trigger does not name is nothing to it, nor is a device that was so before") func occasions() throws {
         let events = try FakeEvents(Self.toml("device = \"\(Self.strap)\"\non = [\"disconnect\"]"))
         connect(events, true)

@@ -52,6 +52,16 @@ import Varlink
 
     private func holds(_ events: FakeEvents) -> Bool { events.machine("guide").modes.contains(.location) }
 
+    @Test("Of an app in a sandbox, only one with the permission is told", arguments: ["ask", "deny", "allow"])
+    func permission(_ answer: String) throws {
+        let sandbox = "sandbox = true\npermissions.location = { purpose = \"Why\", default = \"\(answer)\" }"
+        let events = try FakeEvents(Self.toml("updates = \"continuous\"", sandbox))
+        try events.putToSleep("guide")
+        hear(events, 1)
+        #expect((count(events) > 0) == (answer == "allow"))
+        #expect((events.state("guide") == .background) == (answer == "allow"))
+    }
+
     @Test("While positions come again and again the app is not suspended, and it may be when they end")
     func continuous()
         throws

@@ -128,6 +128,36 @@ struct DockerRunTests {
         #expect(found.apps.count == 3)
     }
 
+    @Test("a pod and its containers")
+    func pod() throws {
+        let found = try imported(
+            """
+            podman pod create --name shop -p 8080:80 --infra-image me/pause --share net
+            podman run -d --pod shop --name web -v ./d:/d nginx
+            podman run -d --pod=shop --restart=always db
+            podman pod create -n other --nmae x
+            podman run --pod other img1
+            podman run --pod new:it img2
+            """
+        )
+        let shop = try found["shop"]
+        #expect(shop.container?.ports == ["8080:80"] && shop.container?.image == "me/pause" && shop.tags == ["shop"])
+        #expect(shop.container?.arguments == ["--ipc=shareable"] && shop.rules.restart == .onFailure)
+        for name in ["web", "db"] {
+            let app = try found[name]
+            #expect(app.container?.networks == ["container:torpor-shop"] && app.requires == ["shop"])
+            #expect(
+                app.container?.arguments == ["--ipc=container:torpor-shop", "--uts=container:torpor-shop"]
+                    && app.tags == ["shop"]
+            )
+        }
+        #expect(found.remarks("shop").contains { $0.contains("--share is left out") }, "\(found.remarks("shop"))")
+        #expect(found.remarks("shop").contains { $0.contains("‘podman pod rm --force -- shop’") })
+        #expect(found.remarks("app").contains { $0.contains("is no option of podman pod create") })
+        #expect(found.remarks("img1").contains { $0.contains("\"other\", that no ‘podman pod create’ here makes") })
+        #expect(found.remarks("img2").contains { $0.contains("it makes a pod (--pod)") })
+    }
+
     @Test(
         "an option that is none is refused with its column",
         arguments: [

@@ -99,7 +99,7 @@ struct QuadletTests {
             "old.kube": "[Kube]\nYaml=old.yml\n", "other.volume": "[Volume]\n",
         ])
         let web = try found["web"]
-        #expect(web.container?.networks == ["systemd-shop:alias=w"] && web.requires == ["db"])
+        #expect(web.container?.networks == ["systemd-shop:alias=w,alias=systemd-web"] && web.requires == ["db"])
         #expect(found.result.programs.first { $0.name == "web" }?.isTranslated == true)
         #expect(
             try found["db"].container?.networks == ["container:torpor-web"] && found["db"].container?.pull == .never
@@ -119,10 +119,11 @@ struct QuadletTests {
         #expect(all.contains { $0.contains("Other.volume is left out") }, "\(all)")
     }
 
-    @Test("the containers of a pod share the network of an app that holds it")
+    @Test("the containers of a pod share network, IPC and host name of an app, and are started and stopped by a tag")
     func pod() throws {
         let files = [
-            "shop.pod": "[Pod]\nPublishPort=8080:80\nVolume=all.volume:/all\n[Install]\nWantedBy=x.target\n",
+            "shop.pod": "[Pod]\nPublishPort=8080:80\nVolume=all.volume:/all\nPodmanArgs=--infra-image=me/pause\n"
+                + "[Install]\nWantedBy=x.target\n",
             "web.container": "[Container]\nImage=me/web\nPod=shop.pod\nPublishPort=1:1\nHealthCmd=curl -f localhost\n",
             "db.container": "[Container]\nImage=me/db\nPod=shop.pod\nStartWithPod=false\nNetwork=host\n",
             "lost.container": "[Container]\nImage=me/db\nPod=none.pod\n",
@@ -133,12 +134,20 @@ struct QuadletTests {
         let web = try found["web"]
         #expect(web.container?.networks == ["container:torpor-shop-pod"] && web.requires == ["shop-pod"])
         #expect(web.container?.ports == [] && web.launch != .onDemand)
+        #expect(pod.container?.image == "me/pause" && pod.container?.arguments == ["--ipc=shareable"])
+        #expect(
+            web.container?.arguments == ["--ipc=container:torpor-shop-pod", "--uts=container:torpor-shop-pod"],
+            "\(found.result.toml)"
+        )
+        #expect(pod.tags == ["shop"] && web.tags == ["shop"])
+        #expect(found.result.toml.split(separator: "\n").count { $0 == "evict = \"never\"" } == 2)
         #expect(web.container?.volumes == ["systemd-all:/all"])
         #expect(found.remarks("web").contains { $0.contains("PublishPort is left out") })
         #expect(try found["db"].launch == .onDemand)
         #expect(found.apps["lost"] == nil)
         let alone = try imported(files, ["web.container"])
         #expect(alone.apps.keys.sorted() == ["shop-pod", "web"])
+        #expect(try imported(files, ["shop.pod"]).apps.keys.sorted() == ["db", "shop-pod", "web"])
         let apart = try imported(files.merging(["shop.pod": "[Pod]\nUserNS=auto\n"]) { $1 }, ["web.container"])
         #expect(apart.remarks("web").contains { $0.contains("user namespace") })
     }

@@ -186,6 +186,43 @@ struct CoordinatorTests {
         #expect(fleet.coordinator.machine(web).incarnation == 1)
     }
 
+    @Test("an app that cannot do without what it requires ends after its crash, and comes back once that is ready")
+    func lostRequirement() throws {
+        for policy in [RestartPolicy.never, .onFailure, .always] {
+            var rules = AppRules()
+            rules.restart = policy
+            let web = AppDefinition(name: "web", rules: rules, requires: ["pod"])
+            var fleet = try Fleet([web, AppDefinition(name: "pod")])
+            try fleet.ask(.start(background: false), "web")
+            fleet.tell(.mainExited(.exited(code: 1)), "pod")
+            fleet.log = []
+            try fleet.ask(.stop(.dependencyFailed), "web")
+            #expect(fleet.takeLog("ended dependency-failed") == ["web"] && fleet.state("web") == .notRunning)
+            #expect(fleet.coordinator.comesBackWithRequirement(fleet.id("web")))
+            #expect(fleet.coordinator.bringsOthersBack(fleet.id("pod")))
+            fleet.now += .seconds(1)
+            fleet.tell(.deadline, "web")
+            #expect(fleet.takeLog("launch") == [])
+            fleet.tell(.deadline, "pod")
+            #expect(fleet.takeLog("launch") == ["pod", "web"])
+            #expect(fleet.state("web") == .active && !fleet.coordinator.bringsOthersBack(fleet.id("pod")))
+        }
+    }
+
+    @Test("an app that ends so slowly that what it requires is ready again before comes back too")
+    func lostRequirementSlowly() throws {
+        var fleet = try Fleet([AppDefinition(name: "web", requires: ["pod"]), AppDefinition(name: "pod")])
+        try fleet.ask(.start(background: true), "web")
+        try fleet.ask(.suspend, "web")
+        fleet.tell(.mainExited(.exited(code: 1)), "pod")
+        let slow = try fleet.coordinator.request(.stop(.dependencyFailed), of: fleet.id("web"), now: fleet.now)
+        fleet.now += .seconds(1)
+        fleet.tell(.deadline, "pod")
+        #expect(fleet.takeLog("launch").last == "pod" && fleet.state("pod") == .active)
+        fleet.settle(slow)
+        #expect(fleet.takeLog("launch") == ["web"] && fleet.state("web") == .background)
+    }
+
     @Test("what a user starts tries a requirement again that was given up, which a launch at the boot does not")
     func triesAgain() throws {
         var rules = AppRules()

@@ -46,6 +46,24 @@ import Testing
         }
     }
 
+    @Test("swap is limited where the kernel accounts it, and what was limited before is not any more")
+    func swap() throws {
+        let limited = AppLimits(memory: 1 << 20, swap: 1 << 20)
+        try withFiles(["memory.max": "", "memory.swap.max": "", "memory.current": "0\n"]) { path throws in
+            func now() throws -> String { try line(path + "/memory.swap.max") }
+            #expect(write(AppLimits(memory: 1 << 20), path, AppLimits()) == [])
+            #expect(try now() == "")
+            #expect(write(limited, path, AppLimits(memory: 1 << 20)) == [])
+            #expect(try now() == "1048576")
+            #expect(write(AppLimits(memory: 1 << 20), path, limited) == [])
+            #expect(try now() == "max")
+        }
+        try withFiles(["memory.max": "", "memory.current": "0\n"]) { path throws in
+            #expect(write(limited, path, AppLimits()) == [])
+            #expect(!File.exists(path + "/memory.swap.max"))
+        }
+    }
+
     @Test("without a controller it is said what is missing, and only for what is wanted")
     func missing() throws {
         try withFiles([:]) { path throws in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reports an error if two containers have the same name, and a warning if two containers publish the same port.
+/// Reports an error if two containers have the same name, and a warning if two containers publish the same port, or if
+/// one joins another's network without requiring its app.
 enum ContainerConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         var names: [String: String] = [:]
@@ -31,6 +32,16 @@ enum ContainerConflicts {
                     ports[number] = others + [(port, app.name)]
                 }
             }
+        }
+        for app in apps {
+            guard let name = app.container?.joinedContainer, let other = names[name], other != app.name,
+                !app.requires.contains(other)
+            else { continue }
+            resolver.drafts[app.template]?.warning(
+                "container",
+                "networks: the network is that of the container of \(quoted(other)), so write requires = "
+                    + "[\"\(other)\"]: the app is then ended with that container, and launched again with it"
+            )
         }
     }
 }

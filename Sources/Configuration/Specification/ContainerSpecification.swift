@@ -78,6 +78,13 @@ extension ContainerSpecification {
     /// Whether the container is in one of podman's networks, in which other containers find it by its name.
     public var hasOwnNetwork: Bool { networks.contains { !Self.isMode($0) } }
 
+    /// The name of the container whose network this one joins; nil if it joins none.
+    public var joinedContainer: String? {
+        let prefix = "container:"
+        guard let network = networks.first(where: { $0.utf8.starts(with: prefix.utf8) }) else { return nil }
+        return String(network.dropFirst(prefix.count))
+    }
+
     /// Whether an entry of `networks` is a network mode of podman, not the name of a network.
     public static func isMode(_ network: String) -> Bool {
         let word = network.utf8.prefix { $0 != UInt8(ascii: ":") }

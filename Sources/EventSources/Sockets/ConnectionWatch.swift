@@ -129,17 +129,18 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again in two cases. In the first, the app was killed while suspended: a kill while running would
-    /// have restarted it. In the second, the app was evicted and its ports could not be kept open (copying sockets may
-    /// be forbidden): no connection could launch it. The app is suspended again after the launch. If memory is short,
-    /// the launch waits.
+    /// Launches an app again that was killed while suspended, since a kill while it was running would have restarted
+    /// it. Also launches an app that was evicted and whose ports could not be kept open (copying sockets may be
+    /// forbidden), since no connection could launch it. The app is suspended again after the launch, unless others
+    /// wait for it. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
             !host.isMemoryAwaited
         else { return }
         let event = WakeEvent(.connection, "port", why, at: now)
-        guard case .woken? = try? wakes.happened(event, for: app) else { return }
+        let isAwaited = coordinator.bringsOthersBack(app.id)
+        guard case .woken? = try? wakes.happened(event, for: app), !isAwaited else { return }
         try? request(.suspend, of: app.id)
     }
 

@@ -133,6 +133,22 @@ package final class Containers: ShellRoom {
         supervisor.launcher.startProbe(app)
     }
 
+    /// How far the pull of the app's image is, as in `pulling nginx: 2 layers copied`; nil while none is under way.
+    package func pull(of app: AppRuntime) -> String? {
+        guard app.specification.container != nil, app.run.container == nil, let text = app.run.statusText,
+            text.utf8.starts(with: "pulling ".utf8)
+        else { return nil }
+        return text
+    }
+
+    /// Called when the app's status text has changed: reports the beginning of a pull as an event, and each step to
+    /// users who wait for the launch.
+    func statusChanged(_ app: AppRuntime, wasPulling: Bool) {
+        guard pull(of: app) != nil, let container = app.specification.container else { return }
+        if !wasPulling { note(app, .said, text: "is pulling \(container.image)") }
+        supervisor.clients?.touched([app])
+    }
+
     /// Whether podman has started the app's container; nil for an app without a container. If torpor-container's
     /// message was lost, the app's processes in /proc show whether it runs.
     func isRunning(_ app: AppRuntime) -> Bool? {
@@ -182,7 +198,23 @@ package final class Containers: ShellRoom {
     /// The longest reason that is quoted from podman's message, in bytes.
     private static let longestReason = 400
 
-    /// The command that removes the app's container if podman has not removed it itself, for example after a SIGKILL.
+    /// Called when an app's container has ended. Ends the apps whose containers are in its network, because podman has
+    /// taken that network down, and removes no container that another one depends on. They are launched again when
+    /// this app is next ready.
+    func endJoined(to app: AppRuntime) {
+        guard app.run.tree?.isContainer == true, let name = app.specification.containerName else { return }
+        for other in supervisor.apps where other !== app {
+            guard other.specification.container?.joinedContainer == name,
+                coordinator.requirements(of: other.id).contains(app.id), coordinator.machine(other.id).isAlive,
+                !coordinator.isToEnd(other.id)
+            else { continue }
+            other.run.lostNetwork = app.name
+            let id = other.id
+            uninterrupted { [weak self] in try? self?.request(.stop(.dependencyFailed), of: id) }
+        }
+    }
+
+    /// The command that removes the app's container if podman has not removed it itself, such as after a SIGKILL.
     func cleanup(of app: AppRuntime) -> [HookCommand] {
         guard app.specification.container != nil, let program = try? Self.program() else { return [] }
         var hook = HookCommand([program, "remove", folder(of: app)])
@@ -235,3 +267,14 @@ extension Incarnation {
 }
 
 private enum ContainerRunSlot: Slot { typealias Value = ContainerRun }
+
+extension Incarnation {
+    /// The app whose container has ended, and with it the network that this app's container shared; nil if that did
+    /// not happen.
+    var lostNetwork: String? {
+        get { slots[LostNetworkSlot.self] }
+        set { slots[LostNetworkSlot.self] = newValue }
+    }
+}
+
+private enum LostNetworkSlot: Slot { typealias Value = String }

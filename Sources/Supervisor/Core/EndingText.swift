@@ -44,14 +44,16 @@ enum EndingText {
 
     /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
     /// terminated it for that. `remains`: how many processes were left when the main process had ended.
-    /// `failedInSandbox`: the app's name if it failed soon after its launch, in a sandbox.
+    /// `failedInSandbox`: the app's name if it failed soon after its launch, in a sandbox. `bound`: the limit or rule
+    /// of the app for which the kernel has ended it.
     static func describe(
         _ ending: Ending,
         failing: String?,
         refusal: String?,
         remains: Int? = nil,
         missing: [String],
-        failedInSandbox: String? = nil
+        failedInSandbox: String? = nil,
+        bound: String? = nil
     ) -> String {
         var text: String
         switch ending.cause {
@@ -83,6 +85,7 @@ enum EndingText {
         if let failedInSandbox {
             text += "; it runs in a sandbox: ‘torpor permissions \(failedInSandbox)’ shows what it may do"
         }
+        if let bound { text += "; " + bound }
         switch ending.next {
         case .rest: break
         case .relaunch: text += "; launched again at once"

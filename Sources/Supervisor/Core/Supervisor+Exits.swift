@@ -79,6 +79,7 @@ extension Supervisor {
         trace(app, .exited)
         app.capture?.drain()
         deliver(.mainExited(cause(record, app)), to: app.id)
+        launcher.containers.endJoined(to: app)
     }
 
     /// Watches a main process that the app has named (MAINPID). While the parent of that process lives, the parent
@@ -165,7 +166,8 @@ extension Supervisor {
             refusal: app.run.refusal,
             remains: app.run.tree?.isContainer == true ? nil : app.run.remains,
             missing: missingRequirements(of: app),
-            failedInSandbox: failsAtStartInSandbox(app, ending) ? app.name : nil
+            failedInSandbox: failsAtStartInSandbox(app, ending) ? app.name : nil,
+            bound: reachedBound(app, ending)
         )
         if ending.reason.spoilsDelivery, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
         // Name the incarnation that has ended, because the next one may have been launched already.
@@ -201,7 +203,24 @@ extension Supervisor {
         return app.run.launchedAt.map { loop.now - $0 < app.specification.rules.backoff.stableAfter } ?? false
     }
 
-    /// The app's dependencies that are neither ready nor about to be.
+    /// The app's limit or rule for which the kernel has ended it by a signal, as a sentence; nil if none is known.
+    private func reachedBound(_ app: AppRuntime, _ ending: Ending) -> String? {
+        guard case .signaled(let signal, _) = ending.cause, app.specification.container == nil else { return nil }
+        switch Signal.name(signal) {
+        case "SIGXFSZ":
+            guard let limit = app.specification.limits.first(where: { $0.name == "fsize" }), limit.soft < .max else {
+                return nil
+            }
+            let bound = Bytes.text(limit.soft)
+            return "one of its files reached the limit of \(bound): limits = { fsize = … } sets another"
+        case "SIGSYS":
+            guard app.specification.sandbox.mode != nil else { return nil }
+            return "a sandbox ends programs for another architecture (32-bit) like this"
+        default: return nil
+        }
+    }
+
+    /// The dependencies of the app that are neither up nor about to be.
     private func missingRequirements(of app: AppRuntime) -> [String] {
         app.specification.requires.filter { name in
             guard let id = coordinator.id(of: name) else { return true }

@@ -3,6 +3,7 @@
 package import Configuration
 import Engine
 package import Lifecycle
+import Permissions
 package import Processes
 
 extension AppSpecification {
@@ -21,6 +22,13 @@ extension AppSpecification {
         return profile
     }
 
-    /// The limits of the app as a whole.
-    var appLimits: AppLimits { AppLimits(memory: self.memoryLimit, tasks: self.taskLimit) }
+    /// The limits of the app as a whole. The memory limit does not count swap, which untrusted code could fill: it may
+    /// have as much there again, so that all of it can be paged out.
+    var appLimits: AppLimits {
+        AppLimits(
+            memory: self.memoryLimit,
+            tasks: self.taskLimit,
+            swap: self.sandbox.mode == .agent ? self.memoryLimit : nil
+        )
+    }
 }

@@ -119,8 +119,10 @@ package final class NotifySockets: ShellRoom {
                 trace(app, .saidStopping)
                 deliver(.stopping, to: id)
             case .status(let text):
+                let wasPulling = supervisor.launcher.containers.pull(of: app) != nil
                 app.run.statusText = text
                 record(app)
+                supervisor.launcher.containers.statusChanged(app, wasPulling: wasPulling)
             case .errno(let number):
                 app.run.saidErrno = number
                 record(app)

@@ -128,7 +128,8 @@ final class Reports: ShellRoom {
         case .protectedDataOpen: return app.run.openProtectedFiles.map(ProtectedData.sentence)
         case .memoryLimit:
             return app.specification.memoryLimit.map { "used more than its memory_limit of \(Bytes.text($0))" }
-        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+        case .dependencyFailed: return app.run.lostNetwork.map { "lost its network with the container of \($0)" }
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .replaced,
             .permissionChanged, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
             .launchFailed, .gpuInBackground:
             return nil

@@ -122,10 +122,12 @@ enum VerbRunner {
     /// If standard error is not a terminal, a verb that waits says why only after this time.
     private static let silence = Duration.seconds(2)
 
-    /// Whether a step explains a long wait: an app is being restarted, or is not ready for a known reason. A wait for
-    /// locked data is explained at once, because only a user can end it.
+    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason. A
+    /// wait for locked data is explained at once, since only a user can end it, and so is the pull of an image.
     static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
         if waitsForUnlock(step) { return true }
+        let pulls = [" is launching: pulling ", ", which is pulling "]
+        if pulls.contains(where: { step.text.contains($0) }) { return true }
         guard Clock.monotonic() - began > silence else { return false }
         return [": restart ", "is launching: "].contains { step.text.contains($0) }
     }

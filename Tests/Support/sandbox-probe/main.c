@@ -18,7 +18,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
+#include <sys/mount.h>
 #include <sys/msg.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -135,6 +138,48 @@ static int changed_mode(const char *path)
     return stat(path, &status) < 0 ? errno : result(chmod(path, status.st_mode & 07777));
 }
 
+// Moves a file into another folder, and back.
+static int moved(const char *path)
+{
+    char other[4096];
+    snprintf(other, sizeof other, "%s", path);
+    char *name = strrchr(other, '/');
+    if (name == NULL)
+        return EINVAL;
+    snprintf(name, sizeof other - (size_t)(name - other), "/sub/moved");
+    int error = result(rename(path, other));
+    return error == 0 ? result(rename(other, path)) : error;
+}
+
+static int rooted(const char *path) { return result(chroot(path)); }
+
+// Sets the priority and the processors of another process as they are.
+static int scheduled(const char *pid)
+{
+    unsigned long processors[128];
+    pid_t other = (pid_t)atoi(pid);
+    errno = 0;
+    int priority = getpriority(PRIO_PROCESS, (id_t)other);
+    if (priority == -1 && errno != 0)
+        return errno;
+    if (setpriority(PRIO_PROCESS, (id_t)other, priority) < 0)
+        return errno;
+    long size = syscall(SYS_sched_getaffinity, other, sizeof processors, processors);
+    return size < 0 ? errno : result((int)syscall(SYS_sched_setaffinity, other, (unsigned long)size, processors));
+}
+
+// A system call as a 32-bit program makes it: getpid.
+static int called_as_i386(void)
+{
+#ifdef __x86_64__
+    long value;
+    __asm__ volatile("int $0x80" : "=a"(value) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
+    return value > 0 ? 0 : (int)-value;
+#else
+    return ENOSYS;
+#endif
+}
+
 static int try(const char *word, const char *argument)
 {
     struct termios terminal;
@@ -185,6 +230,19 @@ static int try(const char *word, const char *argument)
         return cloned(argument);
     if (strcmp(word, "keyctl") == 0)
         return result((int)syscall(SYS_keyctl, 0, -3, 0));
+    if (strcmp(word, "move") == 0)
+        return moved(argument);
+    // Whoever may mount is told that there is no such filesystem.
+    if (strcmp(word, "mount") == 0)
+        return result(mount("none", argument, "no-filesystem", 0, NULL));
+    if (strcmp(word, "chroot") == 0)
+        return in_child(rooted, argument);
+    if (strcmp(word, "trace") == 0)
+        return result((int)ptrace(PTRACE_SEIZE, atoi(argument), NULL, NULL));
+    if (strcmp(word, "schedule") == 0)
+        return scheduled(argument);
+    if (strcmp(word, "i386") == 0)
+        return called_as_i386();
     if (strcmp(word, "module") == 0)
         return result((int)syscall(SYS_init_module, NULL, 0, ""));
     // What others have made, by its key, or what is made here.

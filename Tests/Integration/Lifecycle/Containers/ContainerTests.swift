@@ -38,13 +38,13 @@ struct ContainerTests {
     }
 
     /// The first process inside, by /proc.
-    private static func inside(_ daemon: Daemon) throws -> Int32 {
-        try #require(ProcFS.children(conmon(daemon)).first)
+    static func inside(_ daemon: Daemon, _ app: String = "web") throws -> Int32 {
+        try #require(ProcFS.children(conmon(daemon, app)).first)
     }
 
-    private static func conmon(_ daemon: Daemon) throws -> Int32 {
-        let main = try #require(daemon.summary("web").pid)
-        #expect(try ProcFS.cmdline(main).prefix(3) == ["torpor-container", "follow", "torpor-web"])
+    private static func conmon(_ daemon: Daemon, _ app: String = "web") throws -> Int32 {
+        let main = try #require(daemon.summary(app).pid)
+        #expect(try ProcFS.cmdline(main).prefix(3) == ["torpor-container", "follow", "torpor-\(app)"])
         let children = try ProcFS.children(main)
         #expect(try children.count == 1 && ProcFS.stat(children[0]).comm == "conmon")
         return try #require(children.first)
@@ -61,7 +61,7 @@ struct ContainerTests {
     }
 
     /// Waits until the program has closed its connection: suspended before that, it is woken to do it.
-    private static func settle(_ daemon: Daemon, _ first: Int32) throws {
+    static func settle(_ daemon: Daemon, _ first: Int32) throws {
         try daemon.eventually("it waits for connections") { try sockets(first).count == 1 }
     }
 
@@ -72,7 +72,7 @@ struct ContainerTests {
     ]
 
     /// - Parameter isFirst: nothing says when the program in the container listens after its start: it is asked until then.
-    private static func get(_ port: UInt16, in namespace: Int32? = nil, isFirst: Bool = false) throws -> String {
+    static func get(_ port: UInt16, in namespace: Int32? = nil, isFirst: Bool = false) throws -> String {
         let enter = namespace.map { ["/usr/bin/nsenter", "--target", "\($0)", "--net"] } ?? []
         let patience = isFirst ? patience : ["-sS", "--max-time", "60"]
         let (code, output) = try Spawn.run(enter + ["/usr/bin/curl"] + patience + ["http://127.0.0.1:\(port)/"])

@@ -61,6 +61,62 @@ struct PodmanLossTests {
         }
     }
 
+    /// What netavark (since 1.10) makes of the ports 8080 and 8081 of one container, and 9090 of another.
+    private static let table = """
+        table inet netavark {
+            chain NETAVARK-HOSTPORT-SETMARK { meta mark set meta mark | 0x00002000; }
+            chain nv_2f259bab_10_88_0_0_nm16_dnat {
+                ip saddr 10.88.0.0/16 ip daddr 127.0.0.1 tcp dport 8080 jump NETAVARK-HOSTPORT-SETMARK
+                ip saddr 127.0.0.1 ip daddr 127.0.0.1 tcp dport 8080 jump NETAVARK-HOSTPORT-SETMARK
+                ip daddr 127.0.0.1 tcp dport 8080 dnat ip to 10.88.0.9:80
+                ip saddr 10.88.0.0/16 tcp dport 8081 jump NETAVARK-HOSTPORT-SETMARK
+                tcp dport 8081 dnat ip to 10.88.0.9:81
+                ip saddr 10.88.0.0/16 tcp dport 9090 jump NETAVARK-HOSTPORT-SETMARK
+                tcp dport 9090 dnat ip to 10.88.0.90:80
+            }
+            chain NETAVARK-HOSTPORT-DNAT {
+                ip daddr 127.0.0.1 tcp dport 8080 jump nv_2f259bab_10_88_0_0_nm16_dnat
+                tcp dport 8081 jump nv_2f259bab_10_88_0_0_nm16_dnat
+                tcp dport 9090 jump nv_2f259bab_10_88_0_0_nm16_dnat
+            }
+        }
+
+        """
+
+    @Test(
+        "The rules of nftables that a killed podman left go with its namespace, and no others",
+        .enabled(if: File.isExecutable("/usr/sbin/nft"), "nft is needed")
+    )
+    func nftables() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let podman = try Podman(folder)
+        try File.makeDirectories(folder + "/web/container")
+        try File.write(folder + "/web/container/begun", "torpor-web\n")
+        try File.write(folder + "/web/container/namespaces", "")
+        try File.write(folder + "/table", Self.table)
+        let script = """
+            ip netns add netns-left
+            ip link add left type veth peer name eth0 netns netns-left
+            ip -n netns-left address add 10.88.0.9/16 dev eth0
+            nft -f '\(folder)/table'
+            '\(Built.path("torpor-container"))' remove '\(folder)/web/container'
+            ls /run/netns
+            nft list table inet netavark
+            """
+        let output = try podman.run(Podman.wrapper(hasNetwork: true) + ["/bin/sh", "-ec", script])
+        let lines = output.split(separator: "\n").map { $0.drop { " \t".contains($0) } }
+        #expect(!lines.contains("netns-left"), "\(output)")
+        #expect(
+            lines.filter { $0.contains("dport") } == [
+                "ip saddr 10.88.0.0/16 tcp dport 9090 jump NETAVARK-HOSTPORT-SETMARK",
+                "tcp dport 9090 dnat ip to 10.88.0.90:80",
+                "tcp dport 9090 jump nv_2f259bab_10_88_0_0_nm16_dnat",
+            ],
+            "\(output)"
+        )
+    }
+
     private static func strike(_ victim: Victim, _ daemon: Daemon) throws {
         let main = try daemon.summary("web").pid
         switch victim {

@@ -49,16 +49,17 @@ import TorporAPI
 
     @Test(
         "PostgreSQL makes a database, answers by its socket and keeps its rows, but reads no file of others",
-        .enabled(if: postgres != nil, "needs the package postgresql: make test installs it")
+        .enabled(if: postgres != nil, "needs the package postgresql: make test installs it"),
+        arguments: SandboxedProgramTests.modes
     )
-    func database() throws {
+    func database(_ mode: String) throws {
         let programs = try #require(Self.postgres)
         let toml = """
             [apps.db]
             exec = ["/bin/sh", "@D/db.sh"]
             stop_signal = "SIGINT"
             ready = { command = ["\(programs)/pg_isready", "-q", "-h", "@D/s/data/db/tmp"], interval = "200ms" }
-            \(Self.head)
+            \(Self.head.replacing("sandbox = true", with: "sandbox = \(mode)"))
             [apps.db.permissions]
             "files:@D/db.sh:ro" = { purpose = "How it starts", default = "allow" }
             """

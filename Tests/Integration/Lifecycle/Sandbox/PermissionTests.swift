@@ -75,6 +75,24 @@ import Varlink
         }
     }
 
+    @Test("The command shows why in the reader's language, and what was answered")
+    func shown() throws {
+        try withDaemon(Self.app) { daemon throws in
+            let words = [Built.path("torpor"), "permissions", "web", "--socket", daemon.socket]
+            func page(_ language: String) throws -> String {
+                let environment = ["LANGUAGE": "", "LC_ALL": language, "LANG": language]
+                let (code, output) = try Spawn.run(words, environment: environment)
+                #expect(code == 0, "\(output)")
+                return output
+            }
+            #expect(try page("de_DE.UTF-8").contains("Liest"))
+            #expect(try page("C.UTF-8").contains("Reads"))
+            #expect(try Self.answer(daemon, .deny, ["network"]) == nil)
+            let line = try page("de_DE.UTF-8").split(separator: "\n").first { $0.contains("network") }
+            #expect(line?.contains("denied") == true && line?.contains("root") == true, "\(line ?? "")")
+        }
+    }
+
     @Test("An answer outlives torpord, and is forgotten on request")
     func lasting() throws {
         try withDaemon(Self.app, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in

@@ -239,6 +239,39 @@ private struct Asking {
         }
     }
 
+    @Test("What torpord itself does for an app is withheld until it is allowed, which launches nothing again")
+    func gifts() throws {
+        let more = """
+            alerts = { purpose = "Tells" }
+            open-url = { purpose = "Shows pages" }
+            transfers = { purpose = "Loads" }
+            """
+        try Asking.run(Asking.toml(Asking.commands, more: more)) { door in
+            let pid = try door.daemon.summary("door").pid
+            let alert = AppRequest.scheduleAlert(ScheduleAlertRequest(title: "Ring"))
+            let transfer = StartTransferRequest(direction: "download", url: "https://127.0.0.1/", file: "page")
+            func check(_ isAllowed: Bool) throws {
+                let told = try door.error(alert)
+                #expect(told.hasPrefix("none: ") == isAllowed, "\(told)")
+                #expect(told.contains("it needs the permission alerts") != isAllowed, "\(told)")
+                for request in [AppRequest.canOpen(scheme: "mailto"), .openURL("mailto:a@example.org", token: nil)] {
+                    // Next the configuration decides.
+                    let word = isAllowed ? "name the scheme in may_open" : "it needs the permission open-url"
+                    let opened = try door.error(request)
+                    #expect(opened.contains(word), "\(opened)")
+                }
+                // It needs the network too.
+                #expect(try door.error(.startTransfer(transfer)).contains("the permissions transfers and network"))
+            }
+            try check(false)
+            try door.decide(.allow, ["alerts", "open-url", "transfers"])
+            try check(true)
+            try door.decide(.deny, ["alerts", "open-url"])
+            try check(false)
+            #expect(try door.daemon.summary("door").pid == pid)
+        }
+    }
+
     @Test("A permission that is not declared any more is asked no more, nor is one of an app that is gone")
     func removed() throws {
         try Asking.run(Asking.toml(Asking.commands), pause: 0) { door in

@@ -73,16 +73,20 @@ import TorporAPI
             "read:/etc/passwd", "write:/etc/passwd", "read:/proc/self/status", "list:/usr", "create:/usr/x-of-a-test",
             "exec:/bin/true", "exec:@D/srv/program", "read:@D/srv/file", "write:@D/srv/file", "list:@D/srv",
             "create:@D/srv/new", "mkdir:@D/srv/folder", "truncate:@D/srv/file", "stat:@D/srv/file",
-            "chmod:@D/srv/file", "create:@D/s/apps/\(name)/new", "mkdir:@D/s/apps/\(name)/folder", "create:@D/r/new",
-            "read:/dev/null", "write:/dev/null", "list:/dev", "terminal:/dev/ptmx", "unix:@D/r/io.torpor",
+            "chmod:@D/srv/file", "move:@D/srv/file", "create:@D/s/apps/\(name)/new",
+            "mkdir:@D/s/apps/\(name)/folder", "create:@D/r/new", "read:/dev/null", "write:/dev/null", "list:/dev",
+            "terminal:/dev/ptmx", "unix:@D/r/io.torpor",
             "abstract:\(outside.name)", "signal:\(outside.pid)", "tcp", "udp", "tcp6", "family:16", "family:17",
             "family:38", "connect:\(outside.port)", "connect:\(outside.other)", "bind:\(outside.free)", "ring",
-            "module", "unshare:10000000", "clone:10000000", "keyctl",
+            "module", "unshare:10000000", "clone:10000000", "keyctl", "mount:/", "chroot:/",
+            "trace:\(outside.pid)", "schedule:\(outside.pid)", "read:/proc/\(outside.pid)/environ",
+            "read:/proc/\(outside.pid)/maps", "read:/proc/kcore", "read:/proc/kmsg",
         ]
     }
 
     private static let eperm = 1
     private static let eacces = 13
+    private static let exdev = 18
 
     /// The errno that must come; nil where it depends on the machine.
     static func expected(_ word: String, _ setting: Setting, _ version: Int, _ outside: Outside) -> Int? {
@@ -97,6 +101,7 @@ import TorporAPI
         case "exec:@D/srv/program", "read:@D/srv/file", "list:@D/srv": return only(.files, .readOnly)
         case "write:@D/srv/file", "create:@D/srv/new", "mkdir:@D/srv/folder": return only(.files)
         case "truncate:@D/srv/file": return version < 3 ? 0 : only(.files)
+        case "move:@D/srv/file": return version < 2 && only(.files) == 0 ? exdev : only(.files)
         case "terminal:/dev/ptmx": return only(.tty)
         case "abstract:" + outside.name, "signal:\(outside.pid)": return version < 6 ? 0 : eperm
         case "tcp", "udp": return net ? 0 : eacces
@@ -107,9 +112,13 @@ import TorporAPI
         case "connect:\(outside.port)": return net ? 0 : eacces
         case "connect:\(outside.other)", "bind:\(outside.free)":
             return setting == .net || (setting == .ports && version < 4) ? 0 : eacces
-        case "ring": return net ? nil : eperm
-        case "module": return eperm
-        case "unshare:10000000", "clone:10000000", "keyctl": return setting == .agent ? eperm : nil
+        // Landlock refuses to change mounts, and to trace what is outside, whatever is allowed.
+        case "ring", "module", "mount:/", "trace:\(outside.pid)": return eperm
+        case "read:/proc/\(outside.pid)/environ", "read:/proc/\(outside.pid)/maps": return eacces
+        case "read:/proc/kcore", "read:/proc/kmsg": return File.exists(String(word.dropFirst(5))) ? eperm : nil
+        // Without the filter, that is up to the capabilities of both (cap_task_setnice() in security/commoncap.c).
+        case "schedule:\(outside.pid)", "unshare:10000000", "clone:10000000", "keyctl", "chroot:/":
+            return setting == .agent ? eperm : nil
         default: return word.contains(":@D/s/apps/") ? 0 : nil
         }
     }
@@ -149,6 +158,12 @@ import TorporAPI
                 let pid = try #require(try daemon.summary(setting.rawValue).pid)
                 #expect(try ProcFS.statusField(pid, "NoNewPrivs") == "1")
                 #expect(try ProcFS.statusField(pid, "Seccomp") == "2")
+                // NET_ADMIN, SYS_RAWIO, SYS_ADMIN, SYS_NICE, SYS_RESOURCE, AUDIT_CONTROL, SYSLOG, AUDIT_READ, PERFMON.
+                let field = try #require(try ProcFS.statusField(pid, "CapPrm"))
+                let capabilities = try #require(UInt64(field, radix: 16))
+                for number: UInt64 in [12, 17, 21, 23, 24, 30, 34, 37, 38] {
+                    #expect(capabilities >> number & 1 == 0, "\(number)")
+                }
             }
             #expect(try daemon.events("files").contains { $0.text.contains("/gone is not there") })
         }
@@ -156,7 +171,7 @@ import TorporAPI
     }
 
     static func makeFiles(_ daemon: Daemon) throws {
-        try File.makeDirectories(daemon.directory + "/srv")
+        try File.makeDirectories(daemon.directory + "/srv/sub")
         try File.write(daemon.directory + "/srv/file", "x")
         try File.write(daemon.directory + "/srv/program", "#!/bin/sh\nexit 0\n", mode: 0o755)
         chmod(daemon.directory + "/srv/program", 0o755)
