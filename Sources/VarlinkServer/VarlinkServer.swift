@@ -102,6 +102,9 @@ public final class VarlinkServer {
     /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
     /// being answered ends with the error, and so does the connection.
     public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
+    /// Called once for a connection if a client has sent a whole JSON object with a newline instead of a NUL behind it.
+    /// The server keeps waiting for the NUL.
+    public var unterminated: ((Peer) -> Void)?
     /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
     /// connection closed.
     public var refusal: ((Peer) -> Refusal?)?
