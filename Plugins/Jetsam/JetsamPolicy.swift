@@ -9,8 +9,8 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Jetsam.expor
 /// Orders the evictions if memory is short.
 ///
 /// Each app belongs to a band, and the bands are evicted one after the other. Within a band, apps with lower priority
-/// are evicted first. Among apps of the same priority, those unused for the longest time, or the largest, are evicted
-/// first. Active apps are evicted last, if at all.
+/// are evicted first. Among apps of the same priority, the configuration decides: those unused for the longest time are
+/// evicted first, or the largest. Active apps are evicted last, if at all.
 struct Jetsam: Policy {
     static let description = PolicyDescription(
         name: "jetsam",

@@ -51,10 +51,11 @@ struct Mobile: Policy {
 
     /// When the foreground was last requested for an app.
     private var wanted: [UInt32: Time] = [:]
-    /// Apps whose background time was used up when they could not be suspended.
+    /// Apps that could not be suspended when their background time was used up.
     private var waiting: Set<UInt32> = []
-    /// The apps that were sent to the background at the time `at`. One question can contain many events, and the view
-    /// shows the apps' states before these events.
+    /// The apps that this policy has sent to the background in its answer to the question at the time `at`. One
+    /// question of torpord can contain many events, but it shows the states that apps had before all of these events.
+    /// So the policy must remember which apps it has sent already.
     private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
@@ -80,7 +81,7 @@ struct Mobile: Policy {
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
             if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice, for: app.place) }
-            // Apps that this app required may be suspended now.
+            // The app no longer needs the apps that it requires, so those may be suspended now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
             timeUsed(app, &advice)
@@ -97,14 +98,15 @@ struct Mobile: Policy {
     }
 
     /// Sends apps to the background if there are too many in the foreground. `arrived`: the app that has just come to
-    /// the foreground; in the view it may still be on its way.
+    /// the foreground; the view may still show this app in transition.
     private mutating func makeRoom(in view: View, _ advice: inout Advice, for arrived: UInt32? = nil) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
         var excess = -maxActive
         for app in view.apps where counts(app) { excess += 1 }
         guard excess > 0 else { return }
-        // Of two apps that were used last at the same time, the one that is still on its way was requested later.
+        // If two apps have the same time of last use, the app that is still in transition comes last, because the user
+        // requested it after the other app.
         let apps = view.apps.filter { counts($0) }
             .map { app in
                 let isComing = app.place != arrived && !app.state.isForeground
@@ -113,16 +115,16 @@ struct Mobile: Policy {
             .sorted { ($0.lastUse, $0.later, $0.app.place) < ($1.lastUse, $1.later, $1.app.place) }
         guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
-        // The most recently used app stays in the foreground, even if other apps cannot leave it because of a
-        // debugger.
+        // The most recently used app stays in the foreground, even if a debugger is attached to the other apps, so that
+        // they cannot be sent to the background.
         for (_, _, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
             advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)
         }
     }
 
-    /// When a user turned to the app. All apps in the foreground count as in use now, so they are compared by when
-    /// they came to the foreground.
+    /// When a user last brought the app to the foreground. The time of its last use would not order these apps, because
+    /// every app in the foreground counts as used now.
     private func lastUse(_ app: App, _ now: Time) -> Time {
         let arrived: Time?
         switch app.state {

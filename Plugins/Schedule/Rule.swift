@@ -74,7 +74,7 @@ struct Rule {
         return old.isOpen != phase.isOpen || old.since != phase.since
     }
 
-    /// Forgets the phase, so that the next check finds a new one.
+    /// Forgets the phase, so that the next check reports a new phase.
     mutating func forget() { phase = Window.Phase(isOpen: false, since: .max) }
 
     /// The state that the rule's apps should have now; nil if the rule decides nothing.

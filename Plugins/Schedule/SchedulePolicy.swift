@@ -9,8 +9,8 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Schedule.exp
 
 /// Changes the states of apps by the calendar: inside and outside of windows of time.
 ///
-/// The policy only advises when a window begins or ends. If a user or an event changes the state of an app in
-/// between, the app keeps that state until the next begin or end.
+/// The policy only advises when a window begins or ends. If a user or an event changes the state of an app in between,
+/// the app keeps that state until a window begins or ends again.
 struct Schedule: Policy {
     static let description = PolicyDescription(
         name: "schedule",
@@ -59,7 +59,8 @@ struct Schedule: Policy {
         ]
     )
 
-    /// The policy requests to be asked again after at most this time, since clocks may be set, and machines sleep.
+    /// The longest time after which the policy requests to be asked again. It must check the calendar this often,
+    /// because the clock may be set and the machine may sleep.
     private static let longestWait = Duration.seconds(3_600)
     /// If the difference between the clocks changes by more than this, in microseconds, the wall clock was set: drift
     /// is smaller.
@@ -73,7 +74,7 @@ struct Schedule: Policy {
     private var waiting: Set<UInt32> = []
     /// The wall clock minus the monotonic clock, in microseconds, at the last check of the calendar.
     private var clockDifference: Int64?
-    /// When the requested timer is due.
+    /// When the timer that this policy has requested is due.
     private var due: Time?
 
     /// What the policy knows about an app.
@@ -117,7 +118,7 @@ struct Schedule: Policy {
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        // Without the time, the policy cannot advise.
+        // If the machine's time is unknown, the policy cannot advise.
         guard view.machine.microsecondsSince1970 > 0 else { return .continue }
         var isNews = look(in: view)
         switch event {
@@ -167,7 +168,7 @@ struct Schedule: Policy {
         }
         wait = max(wait, .milliseconds(100))
         let wanted = view.now + wait
-        // If the requested time is long past, the request was lost.
+        // If a requested timer is more than a second overdue, the request was lost: request the timer again.
         if let due, due <= wanted, due + .seconds(1) > view.now { return }
         due = wanted
         advice.askAgain(after: wait)
@@ -194,8 +195,9 @@ struct Schedule: Policy {
         }
     }
 
-    /// Leaves apps alone that have changed their state in the present run since the window began: a user or an event
-    /// has moved them, or they have ended. This is also found after a restart of the policy.
+    /// Stops advising about apps that have changed their state in the present run since the window began: a user or an
+    /// event has changed it, or the app has ended. The view has these times, so this also works after a restart of the
+    /// policy.
     private mutating func leaveWhatWasMoved(in view: View) {
         let difference = view.machine.microsecondsSince1970 &- view.now.microseconds
         for (place, standing) in standings {
@@ -242,7 +244,7 @@ struct Schedule: Policy {
         advice.send(app, to: target, because: reason)
     }
 
-    /// Whether there is nothing to advise: the app has that state or goal, or cannot get there.
+    /// Whether there is nothing to advise: the app is in that state, has it as its goal, or cannot reach it.
     private func isThere(_ app: App, _ target: State) -> Bool {
         let runs = app.state != .notRunning || app.edge != .none
         switch target {

@@ -45,7 +45,7 @@ struct DailyWindow {
         return Int(hour) * 60 + Int(minute)
     }
 
-    /// The time until no window is open; a day if at any time a window is open.
+    /// The time until no window is open; a whole day if the windows together cover the day.
     static func timeLeft(in windows: [DailyWindow], at microsecondsOfDay: Int64) -> Duration {
         let day = Int64(minutesOfDay) * microsecondsOfMinute
         var time = microsecondsOfDay

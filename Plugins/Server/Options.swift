@@ -151,7 +151,7 @@ final class Rule {
         self.clock = clock
     }
 
-    /// Reads a rule for some apps. Options that it lacks are those of the rule `general`.
+    /// Reads a rule for some apps. Takes options that the rule lacks from the rule `general`.
     init(_ options: Options, among apps: [Selector], instead general: Rule) throws(PolicyError) {
         self.apps = apps
         idleAfter = try options.duration("idle_after", default: general.idleAfter, in: Self.idleTimes)

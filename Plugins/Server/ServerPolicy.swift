@@ -66,7 +66,7 @@ struct Server: Policy {
             if from == .suspended { lookAt([app.place], in: view, &advice) }
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
-            // Apps that this app required may leave the foreground or be suspended now.
+            // The app no longer needs the apps that it requires, so those may leave the foreground or be suspended now.
             guard !needed.isEmpty else { return }
             let places = needed.sorted()
             needed = []
@@ -117,7 +117,7 @@ struct Server: Policy {
             let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
             advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
-            // If the app stays in the foreground nevertheless, the policy does not repeat its advice for now.
+            // If the app stays in the foreground nevertheless, the policy does not repeat its advice at once.
             usage[place]!.wasSent(at: now)
             return nil
         case .background:
@@ -134,13 +134,14 @@ struct Server: Policy {
 
     // MARK: The background
 
-    /// Checks an app that this policy has sent away and that an event has woken. The supervisor suspends the app again
-    /// when its time for the event is over. If the app is still in use shortly before that, the policy brings it back
-    /// to the foreground. Returns when to check the app again; nil if an event must come first.
+    /// Checks an app that this policy has sent to the background and that an event has woken. The supervisor suspends
+    /// the app again when its time for the event is over. If the app is still in use shortly before that, the policy
+    /// brings it back to the foreground. Returns when to check the app again; nil if an event must come first.
     private mutating func lookAtWoken(_ app: App, _ rule: Rule, _ view: View, _ advice: inout Advice) -> Time? {
         let (now, place) = (view.now, known(app, view))
         guard usage[place]!.isSent, usage[place]!.isWoken else { return nil }
-        // The time for the event begins when the app has heard that it was resumed.
+        // The time for the event begins only when the app has answered that it is resumed. Before that answer, its end
+        // is unknown.
         guard let end = app.grantEnds else { return app.edge == .none ? nil : now.advanced(byMicroseconds: 100_000) }
         guard now < end, app.edge == .none else { return nil }
         let whole = app.since(.background).map { (end - $0).microseconds } ?? 0
@@ -156,8 +157,9 @@ struct Server: Policy {
         return nil
     }
 
-    /// How long before the end of an app's time for an event its use is checked, in microseconds: long enough for
-    /// recent measurements, so short that the event itself is no longer what is seen.
+    /// An app that an event woke has a limited time for that event. This long before the end of that time, in
+    /// microseconds, the policy checks whether the app is in use. Within this interval, torpord measures again, and the
+    /// new measurements no longer contain the app's work for the event itself.
     private static let lastPart: Int64 = 2_000_000
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
@@ -173,7 +175,8 @@ struct Server: Policy {
         }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return askAgain(at: again, now, &advice) }
         guard usage[place]!.isFresh(app, rule, now) else {
-            // It is unknown whether the app was used, which is no reason to bring it to the foreground.
+            // The measurements do not show whether the app was used. Without a known use, leave the app in the
+            // background.
             usage[place]!.isOverdue = false
             advice.grant(
                 app,

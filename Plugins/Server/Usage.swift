@@ -19,15 +19,15 @@ struct Usage {
     private var used: Time
     /// A reading of the app's processor time. The app has used little processor time since this reading.
     private var sample: Sample
-    /// Since when every check has found the app's measurements too old; nil if the last check did not.
+    /// Since when all checks have found the app's measurements too old; nil if the last check found them recent.
     private var outdatedSince: Time?
 
     private struct Sample {
         var at: Time
         var microseconds: UInt64
 
-        /// Takes the last measurement. Before the first measurement, takes the app's launch, with a processor time of
-        /// 0.
+        /// Starts from the last measurement. If there is none yet, starts from the app's launch, with a processor time
+        /// of 0.
         init(_ app: App, at now: Time) {
             if let measured = app.measuredAt {
                 (at, microseconds) = (measured, app.processorMicroseconds)
@@ -40,7 +40,7 @@ struct Usage {
     init(_ app: App, at now: Time) {
         incarnation = app.incarnation
         launchedAt = app.launchedAt
-        // It is unknown whether the app was used before.
+        // It is unknown whether the app was used earlier, so count from now.
         used = now
         sample = Sample(app, at: now)
     }
@@ -75,7 +75,9 @@ struct Usage {
 
     /// When the app will count as idle if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
-        var last = used
+        // The view shows that the app has become active before the policy is told so, because torpord asks about one
+        // event after the other, each time with the present view.
+        var last = max(used, app.since(.active) ?? used)
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app with a watchdog sends heartbeats whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
@@ -91,9 +93,9 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to check again if the app's measurements are too old; nil if they are recent. Each question makes the
-    /// supervisor measure again, but at most once a second. After ``longestWait`` the policy stops waiting for
-    /// measurements.
+    /// When to check again if the app's measurements are too old; nil if they are recent. Each time that torpord asks
+    /// the policy, torpord measures again, but at most once a second. After ``longestWait`` the policy stops waiting
+    /// for measurements.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
         let since = outdatedSince ?? now
         guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {
@@ -122,7 +124,8 @@ struct Usage {
     /// Why the app counts as used in the background, in words; nil if it does not. The app must have been measured in
     /// the background.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        // Earlier use was counted already, or was before the app was sent to the background.
+        // Only use after `since` counts. The policy counted earlier use when it sent the app to the background, or the
+        // use was longer ago than `idle_after`.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"

@@ -18,8 +18,8 @@ public struct Alert: Hashable, Sendable {
     public enum Time: Hashable, Sendable {
         /// At a moment, in microseconds since 1970.
         case at(Int64)
-        /// After some time, even if the wall clock is set in between: when the clock of boot `boot` shows `running`,
-        /// or, in another boot, when the wall clock shows `wall`. Both in microseconds.
+        /// After some time, even if the wall clock is set in between. In the boot `boot`, the alert comes when the time
+        /// since boot is `running`. In another boot, it comes when the wall clock shows `wall`. Both in microseconds.
         case after(wall: Int64, running: Int64, boot: String)
         /// At a local time in the named time zone; nil for the machine's zone. Given in microseconds since 1970, as
         /// if the local time were UTC.
@@ -56,7 +56,7 @@ public struct Alert: Hashable, Sendable {
     public var token: UInt64 = 0
     /// When the alert is due.
     public var time: Time
-    /// Whether an operator scheduled the alert: then its URL may be any.
+    /// Whether an operator scheduled the alert. Such an alert may have any URL.
     public var isOperators = false
     /// The permission that the alert asks a user for; nil for every other alert. Only torpord makes alerts with a
     /// permission, and the app can neither see nor change them.
@@ -65,7 +65,7 @@ public struct Alert: Hashable, Sendable {
     public var base: Int64
     /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
     public var heldUntil: Int64?
-    /// The alert's state since it came; nil before it comes.
+    /// The alert's state after its time has come; nil while it is scheduled.
     public var opening: Opening?
 
     /// Creates an alert without options.
@@ -78,7 +78,7 @@ public struct Alert: Hashable, Sendable {
     public var calendar: String? { if case .calendar(let text) = time { text } else { nil } }
 }
 
-/// What became of an alert that came.
+/// The state of an alert whose time has come.
 public struct Opening: Hashable, Sendable {
     /// An app that is inactive because of a critical alert.
     public struct Interrupted: Hashable, Sendable {
@@ -102,9 +102,9 @@ public struct Opening: Hashable, Sendable {
         public init(action: String, token: String?) { (self.action, self.token) = (action, token) }
     }
 
-    /// Where an alert is on the screen.
+    /// The notification that shows an alert on a screen.
     public struct Place: Hashable, Sendable {
-        /// The notification server, by a name that no other has.
+        /// The notification server's unique name.
         public var server: String
         /// The server's number for the alert.
         public var number: Int64
@@ -129,7 +129,8 @@ public struct Opening: Hashable, Sendable {
     public var isShown = false
     /// The notification server that has shown the alert last, and its number there; nil if none has.
     public var place: Place?
-    /// Whether the alert has left the screen because its time there was over: then it is not shown again.
+    /// Whether the notification server's timeout has removed the alert from the screen. Such an alert is not shown
+    /// again.
     public var hasLeft = false
     /// The number under which this alert and others are shown as one alert; nil if this alert is shown alone.
     public var bundle: Int64?

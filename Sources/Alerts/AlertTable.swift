@@ -4,7 +4,7 @@
 public struct AlertTable: Sendable {
     /// An alert whose time has come.
     public struct Arrival: Hashable, Sendable {
-        /// The alert, with an ``Alert/opening``.
+        /// The alert that has come, with its state in ``Alert/opening``.
         public var alert: Alert
         /// The repeated alert that led to this alert, with its new state; nil for other alerts.
         public var parent: Alert?
@@ -79,7 +79,7 @@ public struct AlertTable: Sendable {
     ///
     /// - Parameter moment: when the alert comes, in microseconds since 1970; nil for at once.
     public mutating func release(_ number: Int64, at moment: Int64? = nil, _ clock: AlertClock) -> Alert? {
-        // At the current time, not nil: the alert waited for this moment, so it does not count as missed.
+        // Without a moment, use the current time. The alert waited for this moment, so it does not count as missed.
         let moment = max(moment ?? clock.wall, clock.wall)
         guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > moment else {
             return nil
@@ -109,9 +109,8 @@ public struct AlertTable: Sendable {
 
     /// Opens the alerts that are due, and returns them, the earliest first.
     ///
-    /// - Parameters:
-    ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
-    ///   - number: returns an unused number, for the alert that a due repeated alert makes.
+    /// - Parameters: - missedAfter: how late an alert may be, in microseconds, before it counts as missed. - number:
+    ///   returns an unused number, for the new alert that is made when a repeated alert is due.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {
@@ -159,11 +158,10 @@ public struct AlertTable: Sendable {
         return alert
     }
 
-    /// Recomputes the alerts after the wall clock was set or, if `isElsewhere`, the time zone has changed. Returns
-    /// the alerts that changed.
+    /// Recomputes the alerts after the wall clock was set or, if `isElsewhere`, the time zone has changed. Returns the
+    /// alerts that changed.
     ///
-    /// The rules are those of timers: if the clock was set back, calendar times repeat; in another zone, they count
-    /// from now.
+    /// As with timers, calendar times repeat if the clock was set back, and count from now if the zone has changed.
     public mutating func clockChanged(_ clock: AlertClock, isElsewhere: Bool) -> [Alert] {
         var changed: [Alert] = []
         for var alert in all where alert.opening == nil {
@@ -178,11 +176,11 @@ public struct AlertTable: Sendable {
     }
 }
 
-/// Shows many alerts of an app as one: more than five in ten seconds.
+/// Combines the alerts of an app into one notification if more than five come within ten seconds.
 public struct AlertBundles: Sendable {
-    /// How many alerts of an app are shown alone within ``window``.
+    /// How many alerts of an app may come within ``window`` and still be shown as notifications of their own.
     static let most = 5
-    /// The time within which at most ``most`` alerts of an app are shown alone.
+    /// The period in which the alerts of an app are counted. Further alerts in it are combined into one notification.
     static let window = Duration.seconds(10)
 
     /// Several alerts of an app that are shown as one.
@@ -191,7 +189,7 @@ public struct AlertBundles: Sendable {
         public var number: Int64
         /// How many alerts are in the bundle.
         public var count: Int
-        /// When the bundle is closed: later alerts do not join it.
+        /// When the bundle is complete: later alerts do not join it.
         public var until: Duration
     }
 

@@ -9,7 +9,7 @@ public struct AppEnvironment: Sendable {
     public let app: String?
     /// The app's own socket.
     public let socket: String?
-    /// Why the app was launched: an object.
+    /// Why the app was launched, as a JSON object.
     public let options: JSON
     /// The directory for the app's files.
     public let stateDirectory: String?

@@ -4,15 +4,15 @@ public import Linux
 public import TorporAPI
 public import Varlink
 
-/// The app's side of its own socket (`TORPOR_APP_SOCKET`). It survives replacements of the supervisor.
+/// The app's side of its own socket (`TORPOR_APP_SOCKET`). The link survives replacements of the supervisor.
 ///
-/// It has two connections: one that streams messages, if the process wants to be the app's delegate, and one for
-/// calls. If one is lost it reconnects, sends its state, and repeats unanswered calls. It never blocks and has no
-/// thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
+/// The link has two connections: one that streams messages, if the process wants to be the app's delegate, and one for
+/// calls. If a connection is lost, the link reconnects, sends its state, and repeats unanswered calls. The link never
+/// blocks and has no thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
 public final class AppLink {
     /// An event of the link, which ``work()`` returns.
     public enum Event: Sendable {
-        /// The process is the delegate, for the first time or again.
+        /// The process has become the app's delegate, for the first time or again.
         case attached(AppSituation)
         /// A message for the app.
         case message(AppMessage)
@@ -24,7 +24,7 @@ public final class AppLink {
         case refused(VarlinkClientError)
     }
 
-    /// Called with the result of a call.
+    /// Receives the result of a call to the supervisor.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
@@ -33,7 +33,7 @@ public final class AppLink {
         var completion: Completion
     }
 
-    /// Readable if `work()` should be called.
+    /// Becomes readable when the caller must call ``work()``.
     public let poller: Poller
     /// The socket.
     public let path: String
@@ -58,17 +58,18 @@ public final class AppLink {
 
     private static let streamTag: UInt64 = 1
     private static let callsTag: UInt64 = 2
-    /// How long a new supervisor may refuse what its predecessor had granted.
+    /// How long the link keeps trying if a new supervisor refuses what its predecessor had granted.
     private static let patience = Duration.seconds(10)
 
-    /// Connects at the first `work()`. With `isDelegate` false there are only calls.
+    /// Connects at the first `work()`. If `isDelegate` is false, the link only makes calls.
     public init(path: String, isDelegate: Bool) throws(Errno) {
         self.path = path
         self.isDelegate = isDelegate
         poller = try Poller()
     }
 
-    /// The latest time for the next `work()`, on the monotonic clock; nil: only when `poller` is readable.
+    /// The latest time for the next `work()`, on the monotonic clock; nil if the caller only has to wait for
+    /// ``poller``.
     public var wakeTime: Duration? {
         var time: Duration?
         if isDelegate, stream == nil, !isRefused { time = streamRetry.at }
@@ -78,8 +79,9 @@ public final class AppLink {
 
     /// Makes a call; the completion runs within `work()`.
     ///
-    /// If the connection is lost before the reply, the call is repeated: an answer that was received before, or a
-    /// task that was ended before, counts as done.
+    /// If the connection is lost before the reply, the call is repeated. If the supervisor refuses the repetition
+    /// because it has handled the first call (it knows the answer already, or the task has ended already), the call
+    /// succeeds.
     public func call(_ request: AppRequest, then completion: @escaping Completion) {
         pending.append(Pending(request: request, completion: completion))
         sendPending()
@@ -95,7 +97,7 @@ public final class AppLink {
     /// How many calls are unanswered.
     public var pendingCount: Int { pending.count }
 
-    /// Does all that is possible without blocking, and returns what happened.
+    /// Connects, sends and receives as far as possible without blocking, and returns the events that have occurred.
     public func work() -> [Event] {
         var ready: Set<UInt64> = []
         _ = try? poller.drain { tag, _ in ready.insert(tag) }

@@ -3,7 +3,7 @@
 import Linux
 import Varlink
 
-/// A connection to the app's socket that never blocks: it buffers what it sends, and splits what it receives.
+/// A connection to the app's socket that never blocks: it buffers outgoing data, and splits received data into replies.
 final class LinkChannel {
     /// The connection was lost, or the data is not valid Varlink.
     struct Lost: Error {}
@@ -31,7 +31,7 @@ final class LinkChannel {
         try flush()
     }
 
-    /// Sends what the socket has room for.
+    /// Sends as much of the buffered data as the socket has room for.
     func flush() throws(Lost) {
         var sent = 0
         defer { outbound.removeFirst(sent) }

@@ -4,7 +4,7 @@ public import Linux
 
 /// Sends sd_notify(3) messages: lines of `NAME=value` to `NOTIFY_SOCKET`.
 public enum NotifySpeech {
-    /// Sends without waiting for the receiver.
+    /// Sends a message, without waiting until the receiver has read it.
     public static func say(_ text: String, to socket: String) throws(Errno) {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: .seconds(5))
         try connection.withRaw { raw throws(Errno) in
@@ -16,8 +16,8 @@ public enum NotifySpeech {
 
     /// Waits until all messages of this process were handled; false after the timeout.
     ///
-    /// Without it, a process may end before its messages are read, and then the supervisor cannot tell that it
-    /// belongs to the app.
+    /// A process that does not wait may end before its messages are read. The supervisor then cannot tell which app
+    /// sent them.
     public static func settle(_ socket: String, timeout: Duration) throws(Errno) -> Bool {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: timeout)
         let (ours, theirs) = try Descriptor.pipe()
@@ -26,7 +26,7 @@ public enum NotifySpeech {
         }
         theirs.close()
         guard sent != nil else { return false }
-        // No process writes to the pipe: it becomes readable (end of file) when the last one has closed the other
+        // No process writes to the pipe: it becomes readable (end of file) when the last process has closed the other
         // end.
         return try ours.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: timeout) }
     }

@@ -13,8 +13,9 @@ import Varlink
 package struct ArchiveFolder: Sendable {
     /// The path of the folder. Its parent folders belong to torpord.
     package let path: String
-    /// A hard link to the current archive, for an app in a sandbox: the folder of a scene that first saves its state
-    /// in this run did not exist when the rules of the sandbox were made, but this link's folder did. Nil for none.
+    /// A hard link to the current archive, for an app in a sandbox; nil for none. The sandbox's rules are made at
+    /// launch and cover only folders that exist then. The folder of a scene that first saves its state in this run does
+    /// not exist yet, but the link's folder does.
     var mirror: String?
     package var current: String { path + "/current" }
     package var aside: String { path + "/set-aside" }
@@ -41,7 +42,7 @@ package struct ArchiveFolder: Sendable {
         return Found(path: path, bytes: status.size, savedAt: status.modifiedMicroseconds)
     }
 
-    /// The same archive at the path of ``mirror``; nil if the link is missing, or is one to an earlier archive.
+    /// The same archive at the path of ``mirror``; nil if the link is missing, or leads to an earlier archive.
     var foundInMirror: Found? {
         guard let mirror, let found = Self.found(mirror), let link = try? File.status(mirror, followLinks: false),
             let status = try? File.status(current, followLinks: false), link.inode == status.inode,
@@ -248,7 +249,7 @@ package enum ArchiveContent: Sendable {
                     while true {
                         guard let count = try Descriptor.read(source.raw, into: buffer), count > 0 else { return total }
                         total += UInt64(count)
-                        // The file may grow while it is being read.
+                        // Check the size again, because the file may grow while it is read.
                         if let limit, total > limit { throw ArchiveFailure.tooLarge(limit: limit) }
                         let part = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                         if let failure = Descriptor.writeAll(file, part).failure { throw failure }

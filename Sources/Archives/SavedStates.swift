@@ -30,8 +30,8 @@ package final class SavedStates: Room, LifecycleObserver {
         reads = BackgroundWorker(engine.loop, named: "archives")
     }
 
-    /// Calls `call` from now on after the archive of an app (not of a scene) was saved or removed. Returns a token for
-    /// ``unfollow(_:)``.
+    /// From now on, calls `call` each time that the archive of an app (not of a scene) was saved or removed. Returns a
+    /// token for ``unfollow(_:)``.
     package func follow(_ call: @escaping (AppRuntime) -> Void) -> Int {
         nextToken += 1
         followers.append((nextToken, call))
@@ -65,7 +65,7 @@ package final class SavedStates: Room, LifecycleObserver {
     /// program finds the archive through its environment at once.
     private func mayHaveRead(_ app: AppRuntime) -> Bool {
         let timeline = app.run.timeline
-        // If this torpord took over during the launch, assume that the earlier one sent the message.
+        // If this torpord took over during the launch, assume that the earlier torpord sent the message.
         return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
             || timeline.time(of: .supervisorReplaced) != nil
     }
@@ -130,9 +130,11 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                // It is not the owner's state.
+                // If a user forced the app to run although this machine does not own it, the saved state is not the
+                // owner's state. So forget the digest of the owner's state.
                 if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
-                // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
+                // Jobs in a folder are done in order, so the failed archive was set aside before the new archive was
+                // saved.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
@@ -375,8 +377,8 @@ package enum Restoration: UInt8 {
 }
 
 extension AppRuntime {
-    /// What became of the archive that the app got at its launch. Nil if it got none, or if nothing remains to be
-    /// done with it.
+    /// What became of the archive that the app got at its launch. Nil if the app got none, or if nothing remains to be
+    /// done with the archive.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -396,8 +398,9 @@ extension AppRuntime {
 private enum KeepsStateSlot: Slot { typealias Value = Bool }
 
 extension AppRuntime {
-    /// The digest of the state that was imported since this machine last owned the app, as its sender said. It ends
-    /// with torpord: then a user claims the state, as after any other way to bring it here.
+    /// The digest of the state that was imported since this machine last owned the app, as the sender gave it. It is
+    /// not persisted. So after a restart of torpord the digest is missing, and a user has to claim the state, like a
+    /// state that was brought here in any other way.
     package var importedDigest: String? {
         get { slots[ImportedDigestSlot.self] }
         set { slots[ImportedDigestSlot.self] = newValue }

@@ -115,7 +115,7 @@ package final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
-            // Kill processes that the command left behind, because nothing else would.
+            // Kill processes that the command left behind, because no other process would.
             if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {

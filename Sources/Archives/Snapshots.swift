@@ -74,8 +74,8 @@ package final class Snapshots: Room, LifecycleObserver {
     /// taken, it is only marked as outdated, and another one follows it. So an app whose content changes all the time
     /// causes at most one snapshot per second.
     ///
-    /// - Parameter isAnother: whether this snapshot replaces an outdated one. In that case it is not replaced in
-    ///   turn.
+    /// - Parameter isAnother: whether this snapshot replaces an outdated one. If so, this snapshot is not replaced,
+    ///   even if it becomes outdated too.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
@@ -88,9 +88,11 @@ package final class Snapshots: Room, LifecycleObserver {
             app.snapshotRun = nil
             switch outcome {
             case .success(.file(let name, let directory, let owners)):
-                // The threads for disks read the file. Until then the app must stay in the background.
+                // A background thread reads the file, because the disk may be slow. Until it has read the file, the app
+                // must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // If another snapshot was requested since, the app stays in the background for that one.
+                    // If another snapshot was requested since, the app stays in the background until that snapshot is
+                    // taken.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
@@ -268,7 +270,7 @@ extension AppRuntime {
         set { slots[SnapshotRunSlot.self] = newValue }
     }
 
-    /// When the last snapshot of the app's current stay in the background began; nil if none did.
+    /// When the last snapshot since the app entered the background began; nil if none did.
     var snapshotBegan: Duration? {
         get { slots[SnapshotBeganSlot.self] }
         set { slots[SnapshotBeganSlot.self] = newValue }

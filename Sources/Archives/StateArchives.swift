@@ -16,7 +16,7 @@ final class StateArchives {
         /// Save a snapshot in place of the previous one. The number of the incarnation becomes part of the file name.
         case saveSnapshot(ArchiveContent, incarnation: UInt32)
         case discard
-        /// Make the archive newer than the app's end.
+        /// Set the archive's time to now, so that the archive is newer than the end of the app's last run.
         case renew
         case setAside
         case remove

@@ -15,7 +15,8 @@ public enum Bearer {
         return Array(bytes[scheme.count...])
     }
 
-    /// Compares in constant time: the time reveals nothing but lengths. An empty secret equals nothing.
+    /// Compares in a time that depends only on the two lengths, so that the time reveals nothing else. An empty secret
+    /// equals no value.
     @inline(never)
     public static func isEqual(_ given: [UInt8], _ secret: [UInt8]) -> Bool {
         guard !secret.isEmpty, !given.isEmpty else { return false }

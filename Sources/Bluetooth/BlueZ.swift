@@ -31,7 +31,7 @@ package final class BlueZ {
         package var device: String
     }
 
-    /// Called when a device appears, changes or goes. `isNews` is false for the devices that exist when BlueZ
+    /// Called when a device appears, changes or disappears. `isNews` is false for the devices that exist when BlueZ
     /// appears.
     package var onDevice: ((_ path: String, _ before: Device?, _ now: Device?, _ isNews: Bool) -> Void)?
     /// Called with each new value of a characteristic.
@@ -52,7 +52,7 @@ package final class BlueZ {
     /// UUIDs of services, by D-Bus path.
     private var services: [String: String] = [:]
     private var subscriptions: [String: BusSlot?] = [:]
-    /// Pending calls that end subscriptions.
+    /// Pending calls that end subscriptions to characteristics, by the characteristic's D-Bus path.
     private var leaving: [String: BusSlot?] = [:]
     private var slots: [BusSlot?] = []
     private var monitor: BusMonitor?
@@ -75,7 +75,7 @@ package final class BlueZ {
     /// Starts to follow BlueZ.
     ///
     /// - Parameters:
-    ///   - seesRequests: whether to watch BlueZ's requests to local programs, which takes a monitor on the bus.
+    ///   - seesRequests: whether to watch BlueZ's requests to local programs, which requires a monitor on the bus.
     ///   - address: a D-Bus address; nil for the system bus.
     package init(_ loop: EventLoop, seesRequests: Bool, address: String? = nil) {
         self.loop = loop
@@ -204,7 +204,7 @@ package final class BlueZ {
         }
     }
 
-    /// Subscribes to a characteristic, even if no app that would do so is running.
+    /// Subscribes to a characteristic, so that its values arrive even if no running app has subscribed to it.
     private func subscribe(_ path: String) {
         guard let characteristic = characteristics[path], let device = devices[characteristic.device],
             device.isConnected, subscriptions[path] == nil, wants?(characteristic, device) ?? false,
@@ -273,7 +273,7 @@ package final class BlueZ {
     /// Whether requests to local programs can be seen; nil if they are not wanted.
     package var isSeeingRequests: Bool? { seesRequests ? monitor?.isLooking ?? false : nil }
 
-    /// What is missing, as a clause; nil if nothing is.
+    /// What is missing, as a clause; nil if nothing is missing.
     package var trouble: String? {
         guard service.owner != nil else {
             return service.connection?.isReady == true

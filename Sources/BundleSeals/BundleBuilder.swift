@@ -125,7 +125,7 @@ public enum BundleBuilder {
                 continue
             }
             switch status.kind {
-            // Python makes these folders itself, and their files contain times, which differ on each machine.
+            // Skip this folder: Python creates it itself, and its files contain times, which differ on each machine.
             case .directory where name == Self.compiled: continue
             case .directory:
                 try list(

@@ -66,8 +66,9 @@ public struct DigestCache: Hashable, Sendable {
         return Array(text.utf8)
     }
 
-    /// In nanoseconds. A file is remembered only if its timestamp is older than this when the reading begins. A younger
-    /// file could change right after it was read and keep its timestamp, since the kernel's clock advances in ticks.
+    /// The minimum age of a file's timestamp, in nanoseconds, at the time when the reading begins. A file is remembered
+    /// only if its timestamp is older. A younger file could change right after it was read and keep its timestamp,
+    /// because the kernel's clock advances in ticks.
     static let granularity: Int64 = 2_000_000_000
 
     mutating func remember(_ number: Int, _ status: FileStatus, before: Int64) {
@@ -238,7 +239,7 @@ public struct BundleCheck {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(shown) cannot be read", error) }
     }
 
-    /// Checks a file whose content is not checked here, only its mode and owner.
+    /// Checks only the mode and the owner of a file, because its content is checked elsewhere.
     private func plain(_ name: FileName, _ path: [UInt8], in folder: Folder, mode: UInt32) throws(BundleFault) {
         let shown = BundlePath.shown(path)
         guard let status = try Self.kernel(shown, { () throws(Errno) in try folder.status(name) }) else { return }
@@ -274,7 +275,7 @@ public struct BundleCheck {
             try own(status, shown, mode: mode)
             guard status.size == size else { throw changed }
             let file = try Self.kernel(shown) { () throws(Errno) in try folder.openFile(name) }
-            // Check the open file: another process may have replaced the name since.
+            // Check the open file: another process may have replaced the file of that name since.
             let opened = try Self.kernel(shown) { () throws(Errno) in try File.status(descriptor: file.raw) }
             guard opened.inode == status.inode, opened.device == status.device else { throw changed }
             if let measured = Verity.digest(file.raw) {

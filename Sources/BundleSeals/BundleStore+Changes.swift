@@ -12,7 +12,7 @@ extension BundleStore {
         }
     }
 
-    /// Replaces a version's signature by another one of the same manifest, atomically.
+    /// Replaces a version's signature by another signature of the same manifest, atomically.
     func sign(_ name: String, _ version: String, _ signature: [UInt8]) throws(BundleFault) {
         try kernel("the signature of \(name) \(version) cannot be replaced") { () throws(Errno) in
             // Write the draft beside the version's folder: in the folder itself, a further file would count as a change
@@ -27,10 +27,10 @@ extension BundleStore {
         }
     }
 
-    /// Makes the previous version the current one, and the current one the previous, if it can run here.
+    /// Exchanges the current and the previous version, if the previous version can run on this machine.
     ///
     /// - Parameters:
-    ///   - keys: whose bundles may run.
+    ///   - keys: the keys whose bundles may run.
     ///   - inspect: reads what the manifest's author wrote, and throws if this machine lacks what the bundle needs.
     /// - Returns: the version that is current now.
     public func rollBack(
@@ -81,7 +81,7 @@ extension BundleStore {
         }
     }
 
-    /// Removes the rest of bundles whose uninstall was killed.
+    /// Removes what is left of bundles whose uninstall was interrupted.
     public func sweepRemoved() {
         for entry in (try? File.list(folder)) ?? [] where entry.hasPrefix(BundleWord.removedMark) {
             try? File.removeTree("\(folder)/\(entry)")

@@ -28,7 +28,7 @@ extension BundleStore {
         return text.split(separator: "\n").first.flatMap { Int($0) } ?? 0
     }
 
-    /// Records that an app is launched from a version, so that installs do not remove that version.
+    /// Records from which version an app is launched, because an install must not remove that version.
     public func launches(_ name: String, _ version: String, app: String, verified: String = "") throws(BundleFault) {
         do throws(Errno) {
             let (path, text) = (mark(name, app: app), Array("\(version) \(verified)\n".utf8))
@@ -54,8 +54,8 @@ extension BundleStore {
         current(name) == version && previous(name) != nil && !File.exists(ready(name, version))
     }
 
-    /// The version that failed and was replaced by its predecessor; nil if the current version is no such
-    /// replacement.
+    /// The version that failed and was replaced by its predecessor; nil if the current version did not replace a failed
+    /// version.
     public func putBack(_ name: String) -> String? {
         previous(name).flatMap { failureCount(name, $0) >= Self.tries ? $0 : nil }
     }
@@ -77,7 +77,7 @@ extension BundleStore {
     public func failed(_ name: String, _ version: String) throws(BundleFault) -> String? {
         let held = try lock(name)
         defer { withExtendedLifetime(held) {} }
-        // An earlier call put the previous version back, but torpord did not get its reply.
+        // An earlier call put the previous version back, but the reply did not reach torpord.
         if putBack(name) == version { return current(name) }
         guard isOnTrial(name, version), let before = previous(name) else { return nil }
         let count = failureCount(name, version) + 1

@@ -67,13 +67,13 @@ public struct BundleStore: Sendable {
         public let comment: String
         /// Whether the kernel verifies each block of every file when it is read (fs-verity).
         public let isByKernel: Bool
-        /// What the install has found of this version before.
+        /// Whether the version was installed before this install, and how.
         public let presence: Presence
         /// Whether this version was the current one already, so that nothing changed.
         public var wasThere: Bool { presence == .whole }
     }
 
-    /// What an install finds of the same version.
+    /// How a version was installed before an install of the same version.
     public enum Presence: Sendable {
         /// The version was installed, but was not the current one.
         case other
@@ -130,7 +130,7 @@ public struct BundleStore: Sendable {
             return result(found.isByKernel, isSame ? .whole : .signedOtherwise)
         }
         try sweep(name)
-        // The version may still be there: as the previous one, or because an app was last launched from it.
+        // The version may still exist: as the previous one, or because an app was last launched from it.
         if try isThere(name, version, archive.head), let found = try? check(name, version, keys: keys) {
             try becomeCurrent(name, before, version)
             return result(found.isByKernel)
@@ -160,7 +160,8 @@ public struct BundleStore: Sendable {
         if let before {
             try point("previous", of: name, to: before)
         } else {
-            // An interrupted uninstall left this link: rolling back must not bring that version back.
+            // An interrupted uninstall may have left the link `previous`: rolling back must not bring back the version
+            // to which it points.
             try? File.remove("\(place(name))/previous")
         }
         try point("current", of: name, to: version)
@@ -193,8 +194,8 @@ public struct BundleStore: Sendable {
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // The status of the manifest's file changes only when the version is installed. The status of the signature's
-        // file also changes when the signature is replaced.
+        // `installed` is when the version was installed, because its manifest never changes. `sealed` is when the
+        // version was last signed, because a new signature replaces the signature's file.
         guard let text = try? self.signature(of: name, before), let signature = try? MinisignSignature(text: text),
             let installed = try? File.status(path + "/manifest.toml").changedNanoseconds,
             let sealed = try? File.status(path + "/manifest.toml.minisig").changedNanoseconds
@@ -227,7 +228,7 @@ public struct BundleStore: Sendable {
         if File.exists(path) { return }
         if let parent = File.parent(of: path) { try makeOpen(parent) }
         try File.makeDirectory(path)
-        // The umask may have removed bits.
+        // Set the mode again, because the umask may have removed bits when the folder was created.
         try File.setMode(path, 0o755)
     }
 
@@ -267,8 +268,8 @@ public struct BundleStore: Sendable {
         return file
     }
 
-    /// Removes what killed commands left, and versions that are neither current nor previous and that no app was last
-    /// launched from.
+    /// Removes files that killed commands left, and versions that are neither current nor previous and that no app was
+    /// last launched from.
     private func sweep(_ name: String) throws(BundleFault) {
         let entries = try kernel("the folder \(place(name)) cannot be read") { () throws(Errno) in
             try File.list(place(name))
@@ -310,7 +311,7 @@ public struct BundleStore: Sendable {
         var folders = Folders(root)
         try write(.manifest, archive.head.manifest, in: root)
         try write(.signature, archive.head.signature ?? [], in: root)
-        // fs-verity: if the filesystem refuses it for one file, it is not tried for the rest.
+        // If the filesystem refuses fs-verity for one file, do not try it for the other files.
         var isByKernel = !archive.head.files.entries.isEmpty
         while let entry = try archive.next() {
             let names = entry.path.names

@@ -40,7 +40,7 @@ public struct ArchiveReader {
     /// Creates a reader at the start of an archive.
     public init(_ source: @escaping Source) { self.source = source }
 
-    /// Returns the next member, and skips unread bytes of the one before; nil at the end of the archive.
+    /// Returns the next member, and skips unread bytes of the previous member; nil at the end of the archive.
     public mutating func next() throws(BundleFault) -> ArchiveMember? {
         guard !isOver else { return nil }
         while left > 0 { _ = try content(atMost: 64 << 10) }
@@ -77,7 +77,7 @@ public struct ArchiveReader {
         return bytes
     }
 
-    /// Returns the rest of the member that ``next()`` returned last. Throws if it is more than `most` bytes.
+    /// Returns the rest of the member that ``next()`` returned last. Throws if the rest has more than `most` bytes.
     public mutating func all(atMost most: Int) throws(BundleFault) -> [UInt8] {
         guard left <= UInt64(most) else { throw BundleFault("a file at the start of the archive is too large") }
         return try content(atMost: most)

@@ -67,7 +67,7 @@ public struct ArchiveWriter {
         try put(Self.header(path.bytes, type: type, mode: mode, size: short, target: target))
     }
 
-    /// Makes a record. Its length includes the digits of the length itself.
+    /// Makes a record. The length that it states includes the digits of the length itself.
     private static func record(_ key: String, _ value: [UInt8]) -> [UInt8] {
         let rest = [UInt8(ascii: " ")] + Array(key.utf8) + [UInt8(ascii: "=")] + value + [UInt8(ascii: "\n")]
         var length = rest.count

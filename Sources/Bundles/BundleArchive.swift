@@ -46,8 +46,8 @@ public struct BundleArchive {
         self.reader = reader
     }
 
-    /// Returns the next entry of the manifest; nil after the last one. Throws if the archive's next member differs
-    /// from it.
+    /// Returns the next entry of the manifest; nil after the last one. Throws if the archive's next member is not that
+    /// entry.
     public mutating func next() throws(BundleFault) -> BundleEntry? {
         let member: ArchiveMember?
         if let early {

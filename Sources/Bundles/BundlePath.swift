@@ -94,7 +94,7 @@ public enum BundleWord {
         }
     }
 
-    /// How the name of a bundle's folder begins while it is removed.
+    /// The prefix of the name of a bundle's folder while the bundle is being removed.
     public static let removedMark = ".removed-"
 
     /// Checks a bundle's version: it becomes a folder's name.

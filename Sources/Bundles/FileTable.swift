@@ -36,7 +36,7 @@ public struct FileTable: Hashable, Sendable {
     /// The first line of the section.
     static let head = Array("[files]".utf8)
 
-    /// Creates a table from entries in any order. Throws if a bundle may not have them.
+    /// Creates a table from entries in any order. Throws if a bundle may not have these entries.
     public init(_ entries: [BundleEntry]) throws(BundleFault) {
         try self.init(sorted: entries.sorted { $0.path < $1.path })
     }
@@ -242,7 +242,7 @@ public struct FileTable: Hashable, Sendable {
     }
 }
 
-/// Parses the lines of the section, one part of a line after another.
+/// Parses a line of the section, one part after another.
 private struct LineReader {
     private var rest: ArraySlice<UInt8>
 

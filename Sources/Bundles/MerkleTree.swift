@@ -20,7 +20,7 @@ public struct MerkleTree {
     /// - Parameter hash: computes SHA-256 (32 bytes).
     public init(hash: @escaping (UnsafeRawBufferPointer) -> [UInt8]) { self.hash = hash }
 
-    /// Adds the next bytes of the file: whole blocks, except that the last call may end with a part of one.
+    /// Adds the next bytes of the file: whole blocks, except that the last call may end with a partial block.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         precondition(isWhole, "a part of a block is the last")
         size += UInt64(bytes.count)

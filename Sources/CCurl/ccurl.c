@@ -77,7 +77,8 @@ static int lower_effort(void *context, curl_socket_t fd, curlsocktype purpose)
 {
     (void)context;
     (void)purpose;
-    // DSCP 000001, left of the two ECN bits. A socket is either IPv4 or IPv6, so one of the calls fails.
+    // DSCP 000001, shifted left past the two ECN bits. A socket is either IPv4 or IPv6, so one of the two calls always
+    // fails.
     int class = 1 << 2;
     setsockopt(fd, IPPROTO_IP, IP_TOS, &class, sizeof class);
     setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class);

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 // The types of the kernel's audit records about Landlock (Documentation/admin-guide/LSM/landlock.rst). libc's headers
-// may lack them.
+// may not define them.
 #define LANDLOCK_ACCESS 1423
 #define LANDLOCK_DOMAIN 1424
-#define READLOG (1u << 0)  // AUDIT_NLGRP_READLOG as a bit: its number is 1
-#define ROOM (1 << 20)     // bytes of records that wait
+#define READLOG (1u << 0)  // AUDIT_NLGRP_READLOG (1) as a bit mask
+#define ROOM (1 << 20)     // receive buffer in bytes
 
 static int audit_socket(void)
 {
@@ -29,8 +29,8 @@ static int audit_socket(void)
 
 int tlx_audit_listen(void)
 {
-    // Let the kernel drop all other records of a busy machine, so that they neither wake torpord nor fill the socket's
-    // buffer.
+    // Let the kernel drop all records that are not about Landlock, so that they neither wake torpord nor fill the
+    // socket's buffer.
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(LANDLOCK_ACCESS), 1, 0),
@@ -44,7 +44,7 @@ int tlx_audit_listen(void)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    // Attach the filter before joining the group, so that no other record is queued in between.
+    // Attach the filter before joining the multicast group, so that no other record is queued in between.
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = READLOG};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0
         && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0)
@@ -68,8 +68,8 @@ ssize_t tlx_audit_next(int fd, uint16_t *type, char *text, size_t size)
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return -1;
-    // Do not use nlmsg_len: in audit records it differs from what netlink(7) says. Use the size of the datagram
-    // instead. Accept only datagrams from the kernel (port 0).
+    // Use the size of the datagram instead of nlmsg_len, whose meaning in audit records differs from netlink(7). Accept
+    // only datagrams from the kernel (port 0).
     bool is_own = from.nl_family != AF_NETLINK || from.nl_pid == 0;
     if ((size_t)got < sizeof head || !is_own) {
         *type = 0;

@@ -92,7 +92,7 @@ static void handle_alarm(void) {
 void tlx_promptly(int begins) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static __thread timer_t timer;
-    static __thread int state;  // 1: this thread has a timer, -1: none could be created
+    static __thread int state;  // 1: this thread has a timer, -1: creating it failed
     if (state == 0 && begins) {
         struct sigevent event;
         memset(&event, 0, sizeof event);
@@ -171,7 +171,7 @@ int tlx_processor(void)
 
 int tlx_bind(pid_t pid, int processor)
 {
-    // cpu_set_t cannot hold a higher number.
+    // A cpu_set_t has no bit for a processor number of CPU_SETSIZE or more.
     if (processor < 0 || processor >= CPU_SETSIZE) {
         errno = EINVAL;
         return -1;
@@ -201,7 +201,7 @@ ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count,
 }
 
 int tlx_process_mrelease(int pidfd) {
-    // process_mrelease has this number on all architectures; headers before Linux 5.15 lack it.
+    // process_mrelease(2) has this number on all architectures. Headers before Linux 5.15 do not define it.
     return (int)syscall(448, pidfd, 0);
 }
 
@@ -229,7 +229,7 @@ int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD
 int tlx_clock_watch_arm(int fd) {
     struct itimerspec never = {.it_value = {.tv_sec = (time_t)1 << 40}};
     int result = timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-    // ECANCELED: the clock was set since the last call, but the timer is armed nevertheless (timerfd_settime(2),
+    // ECANCELED means that the clock was set since the last call. The timer is armed nevertheless (timerfd_settime(2),
     // "NOTES").
     return result < 0 && errno == ECANCELED ? 0 : result;
 }
@@ -279,14 +279,15 @@ int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout
 void tlx_heap_settings(void)
 {
     mallopt(M_ARENA_MAX, 1);
-    // Setting these thresholds explicitly also disables glibc's dynamic adjustment of them.
+    // Setting these thresholds explicitly also keeps glibc from adjusting them dynamically.
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
 void tlx_heap_keep(int keeps) { mallopt(M_TRIM_THRESHOLD, keeps ? 4 << 20 : 128 << 10); }
 
-// Drops the pages of a writable segment that were never written, so that they can be read from the file again.
+// Drops the pages of a writable segment to which this process has never written. They are read from the file again when
+// they are used.
 static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintptr_t page)
 {
     uint64_t entries[128];
@@ -316,7 +317,8 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *cont
         start = (start + page - 1) & ~(page - 1);
         if (start >= end)
             continue;
-        // Keep written pages: if they were dropped, they would get the file's content again.
+        // In a writable segment, keep the pages that were written to: dropping such a page would replace its content
+        // with the file's.
         if ((segment->p_flags & PF_W) != 0)
             release_unwritten(pagemap, start, end, page);
         else
@@ -339,8 +341,8 @@ int tlx_lock_memory(void)
     struct rlimit before, none;
     if (getrlimit(RLIMIT_MEMLOCK, &before) < 0)
         return -1;
-    // With a limit of 0, mlockall succeeds only if the process may exceed limits (CAP_IPC_LOCK). Any other way to
-    // test for that capability gives wrong results in some containers.
+    // With a limit of 0, mlockall succeeds only if the process may exceed limits (CAP_IPC_LOCK). Other ways to test for
+    // this capability give wrong results in some containers.
     none = before;
     none.rlim_cur = 0;
     int is_bound = before.rlim_cur != RLIM_INFINITY;
@@ -372,7 +374,8 @@ const int tlx_o_path = O_PATH;
 
 int tlx_open_path_cached(const char *path, int follow)
 {
-    // struct open_how and RESOLVE_CACHED, copied from linux/openat2.h, which conflicts with older libc headers.
+    // struct open_how and RESOLVE_CACHED, copied from linux/openat2.h, because that header conflicts with older libc
+    // headers.
     struct {
         uint64_t flags, mode, resolve;
     } how = {O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW), 0, 0x20};

@@ -33,7 +33,7 @@
 
 int tlx_pidfd_getfd(int pidfd, int fd) { return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0); }
 
-// The FNV-1a hash of a name. Its top bit is set, so it is never 0 and never equal to a port.
+// The FNV-1a hash of a name. Its top bit is set, so that it is never 0 and never equal to a port number.
 static uint64_t place_of_name(const char *name, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -42,7 +42,7 @@ static uint64_t place_of_name(const char *name, size_t length)
     return hash | UINT64_C(1) << 63;
 }
 
-// Copies a name and replaces its control characters, which could affect a terminal.
+// Copies a name, and replaces control characters in it, because a terminal could interpret them.
 static void copy_readable(char *to, size_t room, const char *name, size_t length)
 {
     size_t count = length < room - 1 ? length : room - 1;
@@ -103,7 +103,7 @@ static int option(int fd, int name)
 #define SO_NETNS_COOKIE 71
 #endif
 
-// The kernel's number for the network namespace of a socket; 0 if the kernel does not say.
+// The kernel's number for the network namespace of a socket; 0 if the kernel does not report it.
 static uint64_t network_of(int fd)
 {
     uint64_t value = 0;
@@ -111,7 +111,7 @@ static uint64_t network_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &value, &size) < 0 ? 0 : value;
 }
 
-// Cached, since this process never changes its network namespace.
+// The number is cached, because this process never changes its network namespace.
 static uint64_t own_network(void)
 {
     static _Atomic uint64_t known;
@@ -168,7 +168,7 @@ static void take_times(const void *from, size_t size, tlx_socket_traffic *to)
         info.tcpi_bytes_received == 0)
         return;
     to->received = received;
-    // Until the first byte is sent, tcpi_last_data_sent is the time since the connection's start.
+    // Until the first byte is sent, tcpi_last_data_sent is the time since the connection was opened.
     if (info.tcpi_bytes_sent == 0 || received < sent)
         to->unanswered = received;
     else if (received == sent)
@@ -251,8 +251,7 @@ static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue
         uint32_t memory[SK_MEMINFO_WMEM_QUEUED + 1];
         if (part->rta_type == INET_DIAG_SKMEMINFO && RTA_PAYLOAD(part) >= sizeof memory) {
             memcpy(memory, RTA_DATA(part), sizeof memory);
-            // This is the condition by which the kernel decides whether a socket is writable
-            // (sk_stream_is_writeable).
+            // This is the kernel's own condition for a writable socket (sk_stream_is_writeable).
             uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED], room = memory[SK_MEMINFO_SNDBUF];
             to->is_full = queued > room || room - queued < queued >> 1;
         }

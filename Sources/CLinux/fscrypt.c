@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// linux/fscrypt.h, which libc's headers of Debian 11 have only in part.
+// The structures of linux/fscrypt.h, which libc's headers of Debian 11 define only in part.
 struct policy {
     uint8_t version, contents, names, flags, reserved[4], identifier[16];
 };
@@ -49,7 +49,7 @@ int tlx_fscrypt_policy(int fd, uint8_t *identifier)
 
 int tlx_fscrypt_protect(int fd, const uint8_t *identifier)
 {
-    // AES-256-XTS for contents, AES-256-CTS for names padded to 32 bytes: what the kernel's documentation recommends.
+    // AES-256-XTS for contents and AES-256-CTS for names padded to 32 bytes, as the kernel's documentation recommends.
     struct policy policy = {2, 1, 4, 3, {0}, {0}};
     memcpy(policy.identifier, identifier, 16);
     return ioctl(fd, 0x800c6613, &policy);  // FS_IOC_SET_ENCRYPTION_POLICY
@@ -77,7 +77,7 @@ int tlx_fscrypt_remove(int fd, const uint8_t *identifier, int of_all_users)
         struct specifier key;
         uint32_t flags, reserved[5];
     } removed = {specify(identifier), 0, {0}};
-    // FS_IOC_REMOVE_ENCRYPTION_KEY and FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS
+    // The numbers of FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS and FS_IOC_REMOVE_ENCRYPTION_KEY, in this order.
     if (ioctl(fd, of_all_users ? 0xc0406619 : 0xc0406618, &removed) < 0)
         return -1;
     return (int)removed.flags;

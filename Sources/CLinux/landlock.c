@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Copied from linux/landlock.h (ABI version 6), since libc's headers may lack it. The code requests only rights that
-// the running kernel knows.
+// Copied from linux/landlock.h (ABI version 6), because libc's headers may lack it. The code requests only rights that
+// the running kernel supports.
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -68,7 +68,7 @@ long tlx_landlock_version(void) { return syscall(SYS_landlock_create_ruleset, NU
 int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped)
 {
     struct ruleset all = {.fs = files, .net = network, .scoped = scoped};
-    // A kernel accepts a structure larger than its own if the unknown rest is zero.
+    // A kernel accepts a structure that is larger than its own if the additional bytes are zero.
     return (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
 }
 

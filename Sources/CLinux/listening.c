@@ -97,7 +97,7 @@ static int set_options(int fd, const tlx_bind_plan *plan)
         return -1;
     if (plan->reuse_port && number(fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
         return -1;
-    // IP_FREEBIND applies to IPv4 and IPv6 sockets.
+    // At the level IPPROTO_IP, the option IP_FREEBIND applies to IPv6 sockets too.
     if (plan->free_bind && is_ip && number(fd, IPPROTO_IP, IP_FREEBIND, 1) < 0)
         return -1;
     if (plan->transparent && is_ip &&
@@ -190,7 +190,7 @@ int tlx_set_socket_option(int fd, int option, int value)
     case tlx_option_priority:
         return number(fd, SOL_SOCKET, SO_PRIORITY, value);
     case tlx_option_receive_buffer:
-        // The FORCE options may exceed the system's limit, but need CAP_NET_ADMIN.
+        // The FORCE options can exceed the system's limit, but need CAP_NET_ADMIN. So try them first.
         if (number(fd, SOL_SOCKET, SO_RCVBUFFORCE, value) == 0)
             return 0;
         return number(fd, SOL_SOCKET, SO_RCVBUF, value);
@@ -215,9 +215,9 @@ static __thread struct {
     gid_t *groups;
 } before;
 
-// setfsuid(2) clears the process's dumpable flag. Without the flag, a torpord that torpor-keeper aborts would leave
-// no core dump, so tlx_act_as_before restores it. The original value is kept per process, since several threads may
-// change credentials at the same time.
+// setfsuid(2) clears the process's dumpable flag. Without this flag, there would be no core dump of a torpord that
+// torpor-keeper aborts, so tlx_act_as_before restores the flag. The original value is stored once for the process,
+// because several threads may change credentials at the same time.
 static _Atomic int was_dumpable = -1;
 
 static void stay_dumpable(void)
@@ -226,7 +226,7 @@ static void stay_dumpable(void)
         prctl(PR_SET_DUMPABLE, 1);
 }
 
-// Raw system calls apply to this thread only, whereas libc's setgroups() applies to all threads.
+// Uses raw system calls, because they apply only to this thread. libc's setgroups() applies to all threads.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count)
 {
     int unknown = -1;
@@ -242,8 +242,8 @@ int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t cou
     int error = 0;
     if ((before.group_count > 0 || count > 0) && syscall(SYS_setgroups, count, groups) < 0)
         error = errno;
-    // Set the group first, while this thread may still change it. setfsuid and setfsgid report no error; a call with
-    // an invalid id returns the current value.
+    // Set the group first, because this thread may still change it now. setfsuid and setfsgid report no error; when
+    // called with an invalid id, they only return the current value.
     before.group = (uint32_t)setfsgid(group);
     before.user = (uint32_t)setfsuid(user);
     if ((uint32_t)setfsgid((gid_t)-1) != group || (uint32_t)setfsuid((uid_t)-1) != user)
@@ -293,7 +293,8 @@ int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most)
     memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return -1;
-    // For a listening socket, the kernel puts the queue's length and limit into these fields (its tcp_get_info()).
+    // For a listening socket, the kernel stores the queue's length and limit in these fields (see tcp_get_info() in the
+    // kernel).
     *waiting = info.tcpi_unacked;
     *most = info.tcpi_sacked;
     return 0;

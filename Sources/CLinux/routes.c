@@ -41,7 +41,7 @@ int tlx_link_news(int fd)
             continue;
         if (count < 0 && errno != ENOBUFS)
             return errno == EAGAIN ? is_news : -1;
-        // Lost messages count as a change. Otherwise trust only messages from the kernel (port 0).
+        // Treat lost messages as a change. Trust a message only if the kernel sent it (port 0).
         if (count < 0 || from.nl_pid == 0)
             is_news = 1;
     }
@@ -51,11 +51,11 @@ int tlx_link_news(int fd)
 // Whether a netlink message announces a new route to other machines.
 static int is_way(const struct nlmsghdr *message)
 {
-    // Skip replaced routes, which address leases renew all the time.
+    // Skip routes that replace an existing one, because every renewal of an address lease replaces routes.
     if (message->nlmsg_type != RTM_NEWROUTE || message->nlmsg_flags & NLM_F_REPLACE || message->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
         return 0;
     const struct rtmsg *route = NLMSG_DATA(message);
-    // Skip cloned routes and fe80::/64, which each interface has, also those of containers.
+    // Skip cloned routes, and fe80::/64, which every interface has, including those of containers.
     if (route->rtm_type != RTN_UNICAST || route->rtm_flags & RTM_F_CLONED)
         return 0;
     int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *route));
@@ -63,7 +63,7 @@ static int is_way(const struct nlmsghdr *message)
         const unsigned char *to = RTA_DATA(part);
         if (part->rta_type != RTA_DST || route->rtm_family != AF_INET6 || RTA_PAYLOAD(part) < 16)
             continue;
-        // Skip ::1, which belongs to the loopback interface and leads to no other machine.
+        // Skip ::1, which belongs to the loopback interface and is no route to another machine.
         if ((to[0] == 0xfe && (to[1] & 0xc0) == 0x80) || memcmp(to, &in6addr_loopback, 16) == 0)
             return 0;
     }
@@ -81,13 +81,13 @@ int tlx_route_news(int fd)
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0 && errno == ENOBUFS) {
-            // Messages were lost, perhaps about a new route: report one.
+            // Messages were lost. One of them may have announced a new route, so report a new route.
             is_news = 1;
             continue;
         }
         if (count < 0)
             return errno == EAGAIN ? is_news : -1;
-        // Trust only messages from the kernel.
+        // Trust only messages from the kernel (port 0).
         if (count == 0 || from.nl_pid != 0)
             continue;
         unsigned left = (unsigned)count;

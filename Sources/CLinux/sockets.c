@@ -33,9 +33,9 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     } control;
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     size_t capacity = *fd_count, count = 0;
-    // If no descriptors are wanted, leave no room for them: then the kernel drops them itself, without close(2) and
-    // so without a FUSE FLUSH, which could block. (Only a lingering TCP socket with unsent data, which its sender has
-    // closed, may still block.)
+    // If no descriptors are wanted, provide no space for them. The kernel then drops them itself, without close(2) and
+    // so without a FUSE FLUSH, which could block. Only a TCP socket with SO_LINGER and unsent data, which its sender
+    // has already closed, may still block.
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
     *fd_count = 0;
@@ -258,7 +258,7 @@ int tlx_diagnostics_socket_of(int pidfd)
     struct elsewhere one = {.pidfd = pidfd, .netlink = -1};
     pthread_t thread;
     sigset_t all, before;
-    // The thread takes no signals of this process.
+    // Block all signals, because this thread must not handle signals of the process.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&thread, NULL, open_elsewhere, &one);
@@ -315,7 +315,7 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states)
     return sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
 }
 
-// Converts an address to the format of inet_diag; 0 for other address families.
+// Converts an address to the format of inet_diag. Returns 0 for other address families.
 static int diagnostics_address(const struct sockaddr_storage *from, uint32_t address[4], uint16_t *port)
 {
     memset(address, 0, 4 * sizeof *address);
@@ -376,7 +376,8 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
     socklen_t from_size = sizeof from;
     _Alignas(struct nlmsghdr) char answer[4096];
     ssize_t size = sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel);
-    // The kernel queues the answer before sendto returns, and no other process can send to this new socket.
+    // The kernel queues its answer before sendto returns, so do not block. No other process can send to this new
+    // socket.
     if (size >= 0)
         size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
     if (size < 0)
@@ -388,8 +389,8 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
         message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
         return -1;
     const struct inet_diag_msg *found = NLMSG_DATA(message);
-    // If there is no such connection, the kernel returns the listening socket. For a connection that no process has
-    // open, it reports root as user.
+    // If the connection does not exist, the kernel returns the listening socket instead. If no process has the
+    // connection open, the kernel reports root as its user.
     if (found->id.idiag_sport != id->idiag_sport || found->id.idiag_dport != id->idiag_dport || found->idiag_inode == 0)
         return -1;
     *user = found->idiag_uid;
@@ -399,14 +400,14 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last)
 {
     *is_last = 0;
-    // The kernel fills the reader's buffer up to this size. Each socket takes more than 64 bytes of it.
+    // The kernel fills the reader's buffer up to this size. Each socket takes more than 64 bytes in it.
     _Alignas(struct nlmsghdr) char answer[32 << 10];
     struct sockaddr_nl from;
     ssize_t size;
     do {
         socklen_t from_size = sizeof from;
-        // The kernel queues a part of the answer when the one before is read. If no part is queued, none will come: a
-        // blocking read would wait forever.
+        // The kernel queues the next part of the answer when the previous one is read. If no part is queued, no further
+        // one will come, and a blocking read would never return.
         size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
     } while (size >= 0 && from.nl_pid != 0);
     if (size < 0)

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Called in the child before exec: a signal that arrives between fork and exec must not run this program's handlers
-// in the child.
+// Restores the default actions of signals. Called in the child before exec, so that a signal between fork and exec does
+// not run this program's handlers in the child.
 static void reset_handlers(void)
 {
     for (int signo = 1; signo < NSIG; signo++) {
@@ -22,8 +22,8 @@ static void reset_handlers(void)
     }
 }
 
-// Waits until the child has closed the pipe by its exec, and returns the child's pid; or -1 and the errno that the
-// child has written to the pipe.
+// Waits until the child has closed the pipe by its exec, and returns the child's pid. If the child writes an errno to
+// the pipe instead, returns -1 and sets this errno.
 static pid_t await_exec(pid_t child, int report, int error)
 {
     if (child > 0) {
@@ -88,8 +88,8 @@ pid_t tlx_spawn_dependent(const char *path, char *const arguments[], char *const
     if (child == 0) {
         reset_handlers();
         int error = 0;
-        // First copy the descriptors to numbers from 3 on: dup2 to 0, 1 or 2 could otherwise close one that is still
-        // to be copied.
+        // First copy the descriptors to numbers from 3 on, because dup2 to 0, 1 or 2 could otherwise close a descriptor
+        // that must still be copied.
         int copies[3];
         for (int index = 0; index < 3; index++)
             copies[index] = fcntl(standard[index], F_DUPFD_CLOEXEC, 3);

@@ -80,8 +80,8 @@ void tlx_take_signal(int signo) {
     sigemptyset(&one);
     sigaddset(&one, signo);
     raise(signo);
-    // The unblocked signal takes effect here. If it stops the process, this call returns when the process is
-    // continued.
+    // The pending signal takes effect when it is unblocked here. If it stops the process, this call returns when the
+    // process is continued.
     sigprocmask(SIG_UNBLOCK, &one, &mask);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(signo, &before, NULL);
@@ -92,8 +92,8 @@ int tlx_set_echo(int fd, int on)
     struct termios now;
     if (tcgetattr(fd, &now) < 0)
         return -1;
-    // The kernel then sends no signals for keys either: a signal that ended the process now would leave the terminal
-    // without echo.
+    // While the echo is off, keys send no signals either (ISIG), because a signal that ended the process would leave
+    // the terminal without echo.
     if (on)
         now.c_lflag |= ECHO | ISIG;
     else

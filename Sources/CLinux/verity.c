@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-// The structure of linux/fsverity.h, which the libc headers of Debian 11 lack.
+// The structures are those of linux/fsverity.h, which the libc headers of Debian 11 lack.
 int tlx_verity_enable(int fd)
 {
     struct {

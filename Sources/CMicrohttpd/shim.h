@@ -77,7 +77,7 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     return MHD_YES;
 }
 
-/// While the lines of a request's head are checked: the place where the next header must begin.
+/// The state of a check of a request's head, line by line: the place where the next header must begin.
 typedef struct {
     const char *next;
     int is_malformed;
@@ -101,10 +101,10 @@ static inline enum MHD_Result torpor_http_line(void *context, enum MHD_ValueKind
 
 /// Whether the head of the request has a line that is not among its headers, or does not end with CRLF. Such lines
 /// matter because libmicrohttpd 0.9 parses them wrongly without reporting it: it takes a line with an empty name as the
-/// end of the head, and what follows as another request; it appends a continuation line to the header's name; and it
-/// accepts LF or CR alone as the end of a line, and NUL as the end of a value. But it leaves the received head in
-/// memory unchanged, from `method` to the end of the last line, and the headers point into it. So each header must
-/// begin two bytes after the end of the previous one, and the last must end four bytes before the end of the head.
+/// end of the head, and the bytes after it as another request; it appends a continuation line to the header's name; and
+/// it accepts LF or CR alone as the end of a line, and NUL as the end of a value. But libmicrohttpd leaves the received
+/// head in memory unchanged, from `method` to the end of the last line, and the headers point into it. So each header
+/// must begin two bytes after the end of the previous one, and the last must end four bytes before the end of the head.
 /// Later versions of libmicrohttpd reject such heads themselves in strict mode, and may store the head differently.
 static inline int torpor_http_has_other_lines(struct MHD_Connection *connection, const char *method,
                                               const char *version) {
@@ -117,9 +117,10 @@ static inline int torpor_http_has_other_lines(struct MHD_Connection *connection,
     return lines.is_malformed || !info || lines.next + 2 != method + info->header_size;
 }
 
-/// Counts all headers that matter. A lookup by name would return only the first header of that name, which is also the
-/// only one that libmicrohttpd uses, even in its strictest mode. This is written in C because Swift cannot combine the
-/// values of the C enum MHD_ValueKind. `method` and `version` are the arguments of the request handler.
+/// Counts the headers that state the host and the end of a request. A lookup by name would return only the first header
+/// of that name, which is also the only one that libmicrohttpd uses, even in its strictest mode. This is written in C
+/// because Swift cannot combine the values of the C enum MHD_ValueKind. `method` and `version` are the arguments of the
+/// request handler.
 static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection, const char *method,
                                                          const char *version) {
     torpor_http_framing framing = {0, 0, 0, 0, 0, 0, 0};

@@ -37,7 +37,8 @@ static inline void torpor_nc_put(int row, int column, const uint32_t *scalars, i
     if (setcchar(&cell, text, attributes, pair, NULL) == OK) mvadd_wch(row, column, &cell);
 }
 
-/// wget_wch takes a wint_t, and its result tells keys from characters. Returns KEY_CODE_YES, OK or ERR.
+/// Reads a key by wget_wch, which takes a wint_t. Returns KEY_CODE_YES for a function key, OK for a character, or ERR
+/// if there is none.
 static inline int torpor_nc_key(uint32_t *code) {
     wint_t key = 0;
     int kind = get_wch(&key);
@@ -45,7 +46,8 @@ static inline int torpor_nc_key(uint32_t *code) {
     return kind;
 }
 
-/// Restores the terminal before a fatal signal ends the process. In C, since sigaction's handler is a union.
+/// Restores the terminal before a fatal signal ends the process. Written in C, because sigaction's handler is in a
+/// union.
 static void torpor_nc_fall(int signo) {
     endwin();
     signal(signo, SIG_DFL);

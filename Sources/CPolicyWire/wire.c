@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The target is only a header, but the compiler needs a source file.
+// This build target consists of a header only, but the compiler needs at least one source file.
 #include "torpor_policy_wire.h"

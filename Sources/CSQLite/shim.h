@@ -7,8 +7,8 @@
 
 // Functions of sqlite3.h that Swift cannot call, with the reason for each shim.
 
-/// SQLITE_TRANSIENT, a cast of -1 to a function pointer, is not imported; it makes SQLite copy the text. NULL binds
-/// an empty text.
+/// Swift does not import SQLITE_TRANSIENT, a cast of -1 to a function pointer, which makes SQLite copy the text. NULL
+/// binds an empty text.
 static inline int torpor_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, int length) {
     return sqlite3_bind_text(statement, index, text ? text : "", length, SQLITE_TRANSIENT);
 }

@@ -2,8 +2,8 @@
 
 #include "ctoml.h"
 
-// Depth is bounded: this many arrays and inline tables inside one another, times CTOML_KEY_PARTS, is the deepest
-// tree that has to fit on the stack when it is walked and destroyed.
+// Limits how deep arrays and inline tables may nest. This limit times CTOML_KEY_PARTS is the depth of the deepest tree,
+// which must fit on the stack when the tree is walked and destroyed recursively.
 #define TOML_MAX_NESTED_VALUES 64
 // Release builds have no unwind tables (packaging/link/ld.lld), so an exception would abort the program.
 #define TOML_EXCEPTIONS 0
@@ -43,7 +43,8 @@ struct document final : ctoml_document {
     }
 };
 
-// Finds a key of too many parts. It knows just enough of TOML to tell a dot in a key from one in a string or comment.
+// Finds a key with too many parts. Knows just enough of TOML to distinguish a dot in a key from a dot in a string or
+// comment.
 bool has_deep_key(std::string_view text, uint32_t &line, uint32_t &column) {
     size_t dots = 0, line_start = 0;
     line = 1;
@@ -232,7 +233,7 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t length) {
         const toml::parse_error &error = parsed.error();
         const auto begin = error.source().begin;
         std::string description(error.description());
-        // The parser complains of the line break in a text whose closing quote is missing.
+        // If a string's closing quote is missing, the parser reports its line break as a control character.
         if (description.find("control characters other than TAB") != std::string::npos
             && ends_line(text, begin.line, begin.column)) {
             description = "a text in this line has no closing quote";

@@ -2,7 +2,8 @@
 
 #include "torpor_web_assets.h"
 
-// #embed is C23; clang supports it in every mode, with this warning.
+// #embed belongs to C23. clang supports it in every mode, but warns if the mode is older than C23: turn the warning
+// off.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 #define SCRIPT "text/javascript; charset=utf-8"

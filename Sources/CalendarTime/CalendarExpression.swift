@@ -9,10 +9,10 @@ public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible 
 /// Recurring times by the calendar, such as `Mon..Fri 08:00` or `*-*~1 22:00 Europe/Berlin`, in the syntax of
 /// systemd.time(7), "Calendar events".
 ///
-/// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day;
-/// one that occurs twice when they are set back counts once, the first time.
+/// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day; a
+/// time that occurs twice when clocks are set back counts only the first time.
 public struct CalendarExpression: Sendable, Hashable {
-    /// Bit 0 is Monday; all bits are set if the expression names no weekday.
+    /// The weekdays as bits, from bit 0 for Monday; all bits are set if the expression names no weekday.
     var weekdays: UInt8
     var years: CalendarField
     var months: CalendarField
@@ -27,7 +27,7 @@ public struct CalendarExpression: Sendable, Hashable {
     /// The time zone that the times are in.
     let zone: TimeZone
 
-    /// The fields as bits, computed once.
+    /// The expression's fields as bit masks. They are computed once, because every search uses them.
     let monthMask: UInt64
     let dayMask: UInt64
     let hourMask: UInt64
@@ -39,13 +39,13 @@ public struct CalendarExpression: Sendable, Hashable {
         case none
         case utc
         case named(String)
-        /// Only the part of the year with this abbreviation in the machine's zone, as in `CET`.
+        /// The machine's zone, but only in the part of the year in which this abbreviation applies, such as `CET`.
         case local(isDaylight: Bool, name: String)
     }
 
     /// Parses an expression.
     ///
-    /// - Parameter zones: the local zone, if the expression names none, and the known zones.
+    /// - Parameter zones: the known zones, and the local zone, which applies if the expression names none.
     /// - Throws: ``CalendarError`` when the text is not a valid expression.
     public init(_ text: String, zones: some TimeZones = SystemTimeZones()) throws(CalendarError) {
         let parsed = try CalendarParser.parse(text, zones: zones)

@@ -3,7 +3,7 @@
 /// A number, a range or a repetition in a field of an expression.
 struct CalendarComponent: Hashable, Sendable, Comparable {
     var start: Int
-    /// The end of a range; nil for a single value, or for one that repeats to the end of its field.
+    /// The end of a range; nil for a single value, or if the component repeats to the end of its field.
     var stop: Int?
     /// The distance between values; 0 for a single value.
     var step = 0
@@ -118,7 +118,7 @@ struct CalendarField: Hashable, Sendable {
             if let stop = component.stop, stop < component.start {
                 return "\(written) runs backwards: write the lower \(place.name) first"
             }
-            // Repetitions from the end of the month run towards the end.
+            // If days are counted from the end of the month, repetitions run towards that end.
             let room = place == .dayFromEnd ? component.start - range.lowerBound : range.upperBound - component.start
             if component.stop == nil, component.step > room {
                 return "\(written) never repeats: there is no \(place.name) that far on"
@@ -171,12 +171,12 @@ struct CalendarField: Hashable, Sendable {
     func text(at place: Place) -> String {
         if components.isEmpty { return "*" }
         let width = place == .year ? 4 : 2
-        // Other components beside `*` are not printed.
+        // If `*` is one of the components, it covers the others, so print only `*`.
         if place == .second, components.contains(Self.everySecond) { return "*" }
         return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
     }
 
-    /// The meaning of `*` for seconds.
+    /// In the field of seconds, `*` means every whole second.
     static let everySecond = CalendarComponent(start: 0, step: Int(microsecondsPerSecond))
 
     private static func text(_ component: CalendarComponent, width: Int, isSecond: Bool) -> String {

@@ -4,7 +4,7 @@ import WireText
 
 /// Reads calendar expressions.
 struct CalendarParser {
-    /// Bit 0 is Monday; no bit is set if the expression names no weekday.
+    /// The weekdays as bits, from bit 0 for Monday; no bit is set if the expression names no weekday.
     var weekdays: UInt8 = 0
     var years = CalendarField.any
     var months = CalendarField.any
@@ -60,7 +60,7 @@ struct CalendarParser {
         return (text, .none, local)
     }
 
-    /// The text without its ending `end`, ignoring case; nil if it does not end with that.
+    /// The text without `end` at its end, ignoring case; nil if the text does not end with `end`.
     private static func without(_ end: String, at text: String) -> String? {
         let ending = text.utf8.suffix(end.utf8.count)
         guard ending.count == end.utf8.count, zip(ending, end.utf8).allSatisfy({ lowered($0) == lowered($1) }) else {
@@ -69,7 +69,7 @@ struct CalendarParser {
         return String(wire: text.utf8.dropLast(end.utf8.count))
     }
 
-    /// The error for a text in the format of crontab(5); nil if it is not.
+    /// The error for a text in the format of crontab(5); nil for any other text.
     private static func cron(_ text: String) -> CalendarError? {
         guard let times = CronTimes.calendar(text) else { return nil }
         let list = times.map { "\"\($0)\"" }.joined(separator: ", ")
@@ -78,7 +78,7 @@ struct CalendarParser {
         )
     }
 
-    /// The error if only the last word, which should be a time zone, is wrong.
+    /// The error for a text in which only the last word, which should be a time zone, is wrong; nil for any other text.
     private static func unknownZone(_ text: String, _ zones: some TimeZones) -> CalendarError? {
         guard let space = text.lastIndex(of: " ") else { return nil }
         let name = String(text[text.index(after: space)...])
@@ -223,7 +223,7 @@ struct CalendarParser {
         }
     }
 
-    /// Returns false if there was no space.
+    /// Skips spaces. Returns false if there was none.
     private mutating func skipSpaces() -> Bool {
         !scanner.take { $0 == UInt8(ascii: " ") }.isEmpty
     }

@@ -2,12 +2,12 @@
 
 /// When an expression's times occur.
 ///
-/// Fields are searched as bit masks, and only within its years: a search takes at most a few thousand steps for any
-/// expression, and usually only a few.
+/// Fields are searched as bit masks, and only within the years of the expression. A search takes at most a few thousand
+/// steps for any expression, and usually only a few.
 extension CalendarExpression {
     /// The first time after a moment, both in microseconds since 1970; nil if there is none before the year 2200.
     public func next(after moment: Int64) -> Int64? {
-        // There are no times before 1970.
+        // Expressions match no times before 1970, so begin there at the earliest.
         let moment = max(moment, -1)
         guard moment < Self.end else { return nil }
         let second = floorDivide(moment + 1, by: microsecondsPerSecond)
@@ -65,7 +65,7 @@ extension CalendarExpression {
         return Int64(day) * microsecondsPerDay + Int64(time)
     }
 
-    /// The first day that matches, from this one on; both in days since 1970.
+    /// The first day that matches, from day `number` on; both in days since 1970.
     private func nextDay(from number: Int) -> Int? {
         let range = CalendarField.Place.year.range
         var date = CivilDate(dayNumber: number)
@@ -109,7 +109,8 @@ extension CalendarExpression {
         mask &= (2 << UInt64(count)) - 2
         guard weekdays != Self.everyWeekday else { return mask }
         let first = CivilDate.weekday(dayNumber: CivilDate(year: year, month: month, day: 1).dayNumber)
-        // Six weeks in sequence, shifted so that the first day of the month is bit 1.
+        // The weekdays of the expression as bits, repeated for six weeks. Below they are shifted, so that bit 1 is the
+        // first day of the month.
         var weeks: UInt64 = 0
         for week in 0..<6 { weeks |= UInt64(weekdays) << UInt64(7 * week) }
         return mask & ((weeks >> UInt64(first)) << 1)
@@ -127,7 +128,7 @@ extension CalendarExpression {
         return CalendarField(components: turned).mask(limit: count)
     }
 
-    /// The first time of day that matches, from this one on; both in microseconds since midnight.
+    /// The first time of day that matches, from `time` on; both in microseconds since midnight.
     private func nextTime(from time: Int) -> Int? {
         let limit = CalendarField.Place.second.range.upperBound
         let (hour, minute, second) = Self.parts(time)

@@ -4,7 +4,8 @@
 public enum CronTimes {
     /// The equivalent expressions, without a time zone; nil if the text is not a cron expression.
     ///
-    /// There are two if it names days of the month and of the week: in cron it is enough that one of them matches.
+    /// There are two expressions if the text names both days of the month and weekdays: in cron it is enough that one
+    /// of the two matches.
     public static func calendar(_ text: String) -> [String]? {
         guard text.utf8.count <= 1000, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) else { return nil }
         var fields = text.lowercased().split(separator: " ").map(String.init)
@@ -78,7 +79,7 @@ public enum CronTimes {
         return isAny ? "*" : list.joined(separator: ",")
     }
 
-    /// The weekdays, empty for all. 0 and 7 are Sunday, so that a range can end with it.
+    /// The weekdays, empty for all. 0 and 7 are Sunday, so that a range can end with Sunday.
     private static func weekdays(_ text: String) -> String? {
         var found: Set<Int> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {

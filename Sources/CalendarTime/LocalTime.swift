@@ -16,7 +16,7 @@ public struct LocalTime: Sendable, Hashable {
     public let minute: Int
     /// The second, from 0.
     public let second: Int
-    /// Days since 1970-01-01; the difference of two is the number of days between them.
+    /// Days since 1970-01-01; the difference of two such values is the number of days between two dates.
     public let dayNumber: Int
 
     /// The local time in `zone`.

@@ -35,7 +35,7 @@ struct Scanner {
         return String(wire: bytes[start..<position])
     }
 
-    /// Reads a decimal number up to `limit`; nil, with nothing read, if there is none or it is larger.
+    /// Reads a decimal number up to `limit`; nil, with nothing read, if there is no number or it is larger.
     mutating func number(limit: Int) -> Int? {
         var value = 0
         var end = position

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The offsets of a time zone: a table of changes, and a rule for the time after it.
+/// The offsets of a time zone: a table of changes, and a rule for the time after the last change.
 public struct TimeZone: Sendable, Hashable {
     /// A local time type: its offset and name.
     struct Kind: Sendable, Hashable {
@@ -38,7 +38,7 @@ public struct TimeZone: Sendable, Hashable {
     private static let horizon: Int64 = 1 << 40
 
     init(initial: Kind, changes: [Change], rule: ZoneRule?) {
-        // Some files begin with a change at the Big Bang.
+        // Some files begin with a change at the time of the Big Bang: drop changes that are that old.
         self.initial = changes.last { $0.at < -Self.horizon }?.to ?? initial
         self.changes = changes.filter { $0.at >= -Self.horizon && $0.at <= Self.horizon }
         self.rule = rule
@@ -62,20 +62,20 @@ public struct TimeZone: Sendable, Hashable {
     /// Seconds that local time is ahead of UTC, at a time in seconds since 1970.
     public func offset(at moment: Int64) -> Int { period(at: moment).kind.offset }
 
-    /// The abbreviation of local time at that time, such as `CEST`.
+    /// The abbreviation of local time at `moment`, such as `CEST`.
     public func abbreviation(at moment: Int64) -> String { period(at: moment).kind.name }
 
-    /// The latest abbreviations of standard and daylight saving time; the second is nil if there never was any.
+    /// The latest abbreviations of standard and daylight saving time; `daylight` is nil if the zone never had any.
     var abbreviations: (standard: String, daylight: String?) {
         if let rule, let daylight = rule.daylight { return (rule.standard.name, daylight.name) }
         let standard = rule?.standard.name ?? changes.last { !$0.to.isDaylight }?.to.name ?? initial.name
         return (standard, changes.last { $0.to.isDaylight }?.to.name)
     }
 
-    /// The period of constant offset around a moment, in seconds since 1970.
+    /// The period of constant offset that contains a moment, in seconds since 1970.
     func period(at moment: Int64) -> Period {
         let moment = min(max(moment, -Self.horizon), Self.horizon)
-        // Binary search for the number of changes up to that moment.
+        // Binary search for the number of changes up to `moment`.
         var low = 0
         var high = changes.count
         while low < high {
@@ -108,8 +108,8 @@ public struct TimeZone: Sendable, Hashable {
         case never
     }
 
-    /// The first moment after `limit` at which clocks show `local` (all in microseconds). `isDaylight` restricts it
-    /// to daylight saving time (true) or standard time (false).
+    /// The first moment after `limit` at which clocks show `local` (all in microseconds). `isDaylight` restricts the
+    /// search to daylight saving time (true) or standard time (false).
     func reading(of local: Int64, after limit: Int64, isDaylight: Bool?) -> Reading {
         let second = floorDivide(local, by: microsecondsPerSecond)
         var period = period(
@@ -134,7 +134,7 @@ public struct TimeZone: Sendable, Hashable {
         let second = floorDivide(local, by: microsecondsPerSecond)
         let limitSecond = floorDivide(limit, by: microsecondsPerSecond)
         var period = period(at: second - Self.furthest)
-        // The last local time shown so far in periods that count.
+        // The last local time shown so far in the periods that `isDaylight` allows.
         var last: Int64?
         while period.start <= limitSecond, second >= period.localStart {
             if isDaylight == nil || isDaylight == period.kind.isDaylight {
@@ -150,7 +150,8 @@ public struct TimeZone: Sendable, Hashable {
         return earlier(than: second - Self.furthest, isDaylight: isDaylight)
     }
 
-    /// The end of the last period before a moment that counts.
+    /// The last local time in a period before that of `moment`; ``Reading/never`` if there is none. Only periods that
+    /// `isDaylight` allows count.
     private func earlier(than moment: Int64, isDaylight: Bool?) -> Reading {
         var period = period(at: moment)
         while period.start != .min {
@@ -162,8 +163,8 @@ public struct TimeZone: Sendable, Hashable {
         return .never
     }
 
-    /// The latest local time that clocks showed at a moment or in the hours before, in microseconds: after clocks
-    /// were set back, that is later than what they show.
+    /// The latest local time that clocks showed at a moment or in the hours before, in microseconds. After clocks were
+    /// set back, this is later than the time that they show now.
     func latestLocal(at moment: Int64) -> Int64 {
         let second = floorDivide(moment, by: microsecondsPerSecond)
         let now = period(at: second)

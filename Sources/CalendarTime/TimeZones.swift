@@ -5,7 +5,7 @@ import WireText
 
 /// A source of time zones.
 public protocol TimeZones {
-    /// The machine's zone, or a substitute: it applies if an expression names none.
+    /// The machine's zone, or a substitute: it applies if an expression names no zone.
     var local: TimeZone { get }
     /// The zone with that name, such as `Europe/Berlin`; nil if there is none.
     func zone(named name: String) -> TimeZone?
@@ -46,13 +46,13 @@ public struct SystemTimeZones: TimeZones {
 
     /// The zone with that name, read again at each call; nil if there is none or its file is invalid.
     public func zone(named name: String) -> TimeZone? {
-        // As in systemd: only names that cannot lead out of the directory.
+        // As in systemd, accept only names that cannot lead out of the directory.
         let isSound = name.utf8.allSatisfy {
             isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
                 || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
         }
         guard isSound, !name.split(separator: "/", omittingEmptySubsequences: false).contains("") else { return nil }
-        // UTC exists even without a database.
+        // UTC is known even if the machine has no time zone database.
         if name == "UTC" { return .utc }
         return Self.read(directory + "/" + name)
     }

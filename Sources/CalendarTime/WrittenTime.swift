@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A date and time as people and programs write it: RFC 3339 with an offset, or the same without one, which is a time
-/// of day of some zone.
+/// A date and time as people and programs write it: RFC 3339 with an offset, or the same without an offset, as a local
+/// time in a zone that must be known from elsewhere.
 public struct WrittenTime: Sendable, Hashable {
-    /// What the clock shows, in microseconds as if it were UTC.
+    /// The written date and time, in microseconds since 1970 as if it were UTC.
     public let local: Int64
     /// Seconds ahead of UTC; nil if none was written.
     public let offset: Int?
@@ -22,7 +22,7 @@ public struct WrittenTime: Sendable, Hashable {
         seconds += Int64(hour * 3_600 + minute * 60)
         var fraction: Int64 = 0
         if scanner.skip(":") {
-            // The second 60 of a leap second is the first one of the next minute.
+            // A leap second is written as second 60. Read it as the first second of the next minute.
             guard let second = scanner.number(2), second <= 60 else { return nil }
             seconds += Int64(second)
             if scanner.skip(".") {
@@ -47,8 +47,8 @@ public struct WrittenTime: Sendable, Hashable {
         guard scanner.isAtEnd else { return nil }
     }
 
-    /// The moment in microseconds since 1970: by its own offset, else when clocks of `zone` show it
-    /// (``TimeZone/moment(ofLocal:)``).
+    /// The moment in microseconds since 1970. If no offset was written, it is the moment at which clocks of `zone` show
+    /// the written time (``TimeZone/moment(ofLocal:)``).
     public func moment(in zone: TimeZone) -> Int64 {
         if let offset { return local - Int64(offset) * microsecondsPerSecond }
         return zone.moment(ofLocal: local)
@@ -61,7 +61,7 @@ public struct WrittenTimeOfDay: Sendable, Hashable {
     /// The time of the day in microseconds since midnight.
     public let sinceMidnight: Int64
 
-    /// Parses a time of the day; nil if `text` is none.
+    /// Parses a time of the day; nil if `text` is not a time of the day.
     public init?(_ text: some StringProtocol) {
         var scanner = DigitScanner(Array(text.utf8))
         guard let hour = scanner.number(2) ?? scanner.number(1), scanner.skip(":"), let minute = scanner.number(2),
@@ -76,8 +76,8 @@ public struct WrittenTimeOfDay: Sendable, Hashable {
         sinceMidnight = Int64(hour * 3_600 + minute * 60 + second) * microsecondsPerSecond
     }
 
-    /// What clocks of `zone` show when they next show this time: today or tomorrow there, in microseconds as if it were
-    /// UTC.
+    /// The date and time at which clocks of `zone` next show this time of day, today or tomorrow: in microseconds since
+    /// 1970, as if the local time were UTC.
     ///
     /// - Parameter moment: the present time, in microseconds since 1970.
     public func next(notBefore moment: Int64, in zone: TimeZone) -> Int64 {
@@ -96,7 +96,7 @@ private struct DigitScanner {
 
     var isAtEnd: Bool { place == bytes.count }
 
-    /// Exactly that many digits; nil, with nothing read, if there are fewer.
+    /// Reads exactly `count` digits; nil, with nothing read, if there are fewer.
     mutating func number(_ count: Int) -> Int? {
         guard place + count <= bytes.count else { return nil }
         var value = 0
@@ -131,8 +131,8 @@ private struct DigitScanner {
 extension TimeZone {
     /// When clocks show a local time, in microseconds since 1970; `local` is in microseconds as if it were UTC.
     ///
-    /// If clocks show it twice, since they are set back, it is the first time. If they never show it, since they are
-    /// set forward over it, it is the moment at which they are set.
+    /// If clocks are set back and show the time twice, the result is the first moment. If clocks are set forward and
+    /// skip the time, the result is the moment at which they are set.
     public func moment(ofLocal local: Int64) -> Int64 {
         switch reading(of: local, after: -1, isDaylight: nil) {
         case .at(let moment): return moment

@@ -7,7 +7,8 @@ struct ZoneFile {
     private let bytes: [UInt8]
     private var position = 0
 
-    /// Returns nil if the bytes are not such a file, or if it counts leap seconds: system time does not.
+    /// Returns nil if the bytes are not such a file, or if the file counts leap seconds, which system time does not
+    /// count.
     static func zone(_ bytes: [UInt8]) -> TimeZone? {
         var file = ZoneFile(bytes: bytes)
         guard let version = file.header() else { return nil }

@@ -38,7 +38,7 @@ struct ZoneRule: Sendable, Hashable {
             summer = -offset
         }
         daylight = TimeZone.Kind(offset: summer, isDaylight: true, name: name)
-        // Without dates, those of the United States apply.
+        // If the rule has no dates, those of the United States apply.
         guard !scanner.isAtEnd else { return }
         guard scanner.take(","), let begin = Self.day(&scanner) else { return nil }
         guard scanner.take(","), let end = Self.day(&scanner), scanner.isAtEnd else { return nil }
@@ -46,7 +46,7 @@ struct ZoneRule: Sendable, Hashable {
         self.end = end
     }
 
-    /// The period of constant offset around a moment, in seconds since 1970.
+    /// The period of constant offset that contains a moment, in seconds since 1970.
     func period(at moment: Int64) -> TimeZone.Period {
         guard let daylight else { return TimeZone.Period(start: .min, end: .max, kind: standard) }
         let year = CivilDate(dayNumber: Int(floorDivide(moment + Int64(standard.offset), by: 86_400))).year

@@ -3,7 +3,8 @@
 import Linux
 package import TorporAPI
 
-/// The machine's features, for people: first what is missing and the effect, each cause once, then the rest.
+/// The machine's features, for people: first the missing features with their effects, each cause only once, then the
+/// others.
 package struct DoctorPage {
     private let checks: [DoctorCheck]
 
@@ -30,10 +31,10 @@ package struct DoctorPage {
         var lines: [String]
     }
 
-    /// Separates the cause from the effect.
+    /// The text between the cause and the effect in a check's sentence.
     private static let cost = ". Without it "
 
-    /// What is missing. Controllers missing for the same reason are merged.
+    /// The features that are missing. Controllers missing for the same reason are merged.
     private var findings: [Finding] {
         var findings: [Finding] = []
         var places: [String: Int] = [:]

@@ -7,7 +7,7 @@ package struct GraphPage {
     private let nodes: [String: GraphNode]
     private let names: [String]
 
-    /// - Parameter chosen: show only these apps with their dependencies and dependents; empty: all.
+    /// - Parameter chosen: show only these apps with their dependencies and dependents; if empty, show all apps.
     package init(_ all: [GraphNode], chosen: Set<String> = []) {
         let nodes = Dictionary(all.map { ($0.app, $0) }) { first, _ in first }
         guard !chosen.isEmpty else {
@@ -46,7 +46,8 @@ package struct GraphPage {
         Self.needs(nodes[name]).filter { nodes[$0.name] != nil }
     }
 
-    /// A tree below each app that no other needs. Dependencies of an app are printed once; repetitions are marked.
+    /// A tree below each app that no other app needs. The dependencies of an app are printed once; repetitions are
+    /// marked.
     package var text: String {
         var isNeeded: Set<String> = []
         for name in names { isNeeded.formUnion(needs(of: name).map(\.name)) }
@@ -80,7 +81,7 @@ package struct GraphPage {
         return Terminal.coloured(Terminal.harmless(name), .bold) + " " + Terminal.coloured(state, colour)
     }
 
-    /// For `dot -Tsvg`: a solid edge for a requirement, a dashed one for order alone.
+    /// The graph for `dot -Tsvg`: a solid edge for a requirement, a dashed edge if only the order matters.
     package var dot: String {
         var text =
             "digraph torpor {\n  rankdir=LR\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"]\n"

@@ -19,7 +19,7 @@ package enum Outcome: Int32 {
 /// A failed command.
 package struct Failure: Error {
     package var status: Outcome
-    /// A sentence that says what to do; nil if everything has been said already.
+    /// A sentence that says what to do; nil if the command has printed everything already.
     package var message: String?
 
     package init(status: Outcome, message: String? = nil) {

@@ -107,7 +107,8 @@ package struct ReportPage {
         // A message after `ready` is no part of the launch.
         let message = times.message.flatMap { $0 <= times.ready ?? $0 ? $0 : nil }
         let parts = [
-            // The fork is delayed only by commands that run before it.
+            // Only commands that run before the fork delay it by 5 ms or more. Without such a delay, the time of the
+            // fork says nothing, so leave it out.
             ("fork", times.planned.flatMap { $0 >= 5 ? $0 : nil }), ("exec", times.executed),
             ("first sign", times.contact), ("first message", message), ("ready", times.ready),
         ]

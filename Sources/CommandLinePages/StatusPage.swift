@@ -23,7 +23,8 @@ package struct StatusPage {
         if let transition = app.transition { text += ", \(transition)" }
         if app.goal != app.state { text += ", goal \(app.goal)" }
         if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
-        // While torpord stops it, its processes stop one after the other.
+        // While torpord suspends the app, its processes stop one after the other: do not attribute that to another
+        // process.
         if status.stopped, app.transition != "suspending" { text += ", stopped by its own or another process's signal" }
         if status.traced { text += ", traced: its deadlines are off" }
         if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
@@ -176,7 +177,7 @@ package struct StatusPage {
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
-    /// For how long the app was suspended in this run, which part of the run that is, and what processor time that
+    /// How long the app was suspended in this run, as a time and as a part of the run, and how much processor time that
     /// saved.
     private var asleep: String? {
         guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,

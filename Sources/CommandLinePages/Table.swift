@@ -18,8 +18,8 @@ package struct Table {
     private var rows: [[Cell]] = []
     private let columns = Terminal.columns
 
-    /// - Parameter whole: columns never to cut, since they would lose their meaning. Right-aligned columns, which hold
-    ///   numbers, are never cut either.
+    /// - Parameter whole: the columns that are never cut, since a cut text would have no meaning there. Right-aligned
+    ///   columns, which hold numbers, are never cut either.
     package init(_ heads: [String], rightAligned: Set<Int> = [], whole: Set<Int> = []) {
         self.heads = heads
         self.rightAligned = rightAligned
@@ -49,7 +49,7 @@ package struct Table {
         if let columns { shorten(&rows, &widths, to: columns, count: heads.count - (hasSentences ? 1 : 0)) }
         var text = ""
         let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        // Sentences on lines of their own have no head.
+        // If sentences are on lines of their own, their column has no head.
         if hasSentences, let columns, last + head.widths[heads.count - 1] > columns { head.cells.removeLast() }
         append(head, to: &text, widths)
         for var row in rows {
@@ -63,7 +63,7 @@ package struct Table {
                 row.cells[heads.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
                 append(row, to: &text, widths)
             } else {
-                // Too narrow: put the sentence on lines of its own.
+                // The terminal is too narrow for the whole row: put the sentence on lines of its own.
                 row.cells.removeLast()
                 append(row, to: &text, widths)
                 let own = Terminal.wrapped(sentence.text, behind: 4, in: columns)
@@ -77,8 +77,8 @@ package struct Table {
 
     private static func row(_ cells: [Cell]) -> Row { (cells, cells.map { Terminal.width(of: $0.text) }) }
 
-    /// The minimum width of a text column in columns of the terminal. No text column is cut below it, nor below the
-    /// width of its head.
+    /// The minimum width of a text column. No text column is cut to fewer columns of the terminal, or below the width
+    /// of its head.
     private static let narrowest = 6
 
     /// Cuts the widest text columns until the first `count` columns fit.

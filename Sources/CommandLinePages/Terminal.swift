@@ -35,9 +35,9 @@ package enum Terminal {
             ? TerminalDevice.size(descriptor).flatMap { $0.columns > 0 ? $0.columns : nil } : nil
     }
 
-    /// Replaces characters that move the cursor, change the terminal, or reorder the text by U+FFFD.
+    /// Replaces by U+FFFD all characters that move the cursor, change the terminal's state, or reorder the text.
     package static func harmless(_ text: String) -> String {
-        // In UTF-8, each character to replace is or begins with one of these bytes.
+        // In UTF-8, each character that must be replaced is one of these bytes or begins with one of them.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -58,7 +58,7 @@ package enum Terminal {
         var result = String.UnicodeScalarView()
         var isColoured = false
         var at = 0
-        // Windows programs end lines with CR LF.
+        // Windows programs end lines with CR LF: drop the CR at the end.
         let end = scalars.last == "\r" ? scalars.count - 1 : scalars.count
         while at < end {
             if let next = endOfColour(scalars, from: at) {
@@ -74,7 +74,7 @@ package enum Terminal {
         return String(result) + (isColoured ? "\u{1b}[0m" : "")
     }
 
-    /// The index behind the colour sequence (SGR: ESC [ numbers m) at `start`; nil if there is none.
+    /// The index after the colour sequence (SGR: ESC [ numbers m) at `start`; nil if there is none.
     private static func endOfColour(_ scalars: [Unicode.Scalar], from start: Int) -> Int? {
         guard start + 2 < scalars.count, scalars[start] == "\u{1b}", scalars[start + 1] == "[" else { return nil }
         var at = start + 2

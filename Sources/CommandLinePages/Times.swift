@@ -12,7 +12,7 @@ package enum Times {
     package static let zone: CalendarTime.TimeZone =
         CommandLineArguments.isGiven("--utc") ? .utc : SystemTimeZones().local
 
-    /// Parses `2026-01-31T12:34:56` in ``zone``, or with `Z` or an offset such as `+01:00` behind it. The seconds are
+    /// Parses `2026-01-31T12:34:56` in ``zone``, or with `Z` or an offset such as `+01:00` after it. The seconds are
     /// optional, and a space may replace the T. Returns microseconds since 1970.
     package static func parse(_ text: String) -> Int64? {
         if text.hasSuffix("Z") { return universal(text.dropLast()) }
@@ -25,7 +25,8 @@ package enum Times {
             return universal(text[..<sign]).map { text[sign] == "+" ? $0 - ahead : $0 + ahead }
         }
         guard let local = universal(text[...]) else { return nil }
-        // Find the offset at that local time: the second guess is near enough to get the right one.
+        // Find the offset at that local time in two guesses: the second moment is so close to the right one that it has
+        // the same offset.
         func ahead(_ moment: Int64) -> Int64 { Int64(zone.offset(at: moment / 1_000_000)) * 1_000_000 }
         return local - ahead(local - ahead(local))
     }
@@ -84,7 +85,7 @@ package enum Times {
         return "\(whole / 86_400)d\(whole % 86_400 / 3600)h"
     }
 
-    /// A duration in milliseconds, in the same form.
+    /// A duration, given in milliseconds, in the form of ``duration(seconds:)``.
     package static func duration(milliseconds: Int64) -> String { duration(seconds: Double(milliseconds) / 1000) }
 
     /// `512 B`, `12.3 MiB`.
@@ -103,7 +104,7 @@ package enum Times {
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// `2026-01-31T12:34:56.789+01:00`, or with `Z` at an offset of 0.
+    /// A time as text: `2026-01-31T12:34:56.789+01:00`, or with `Z` at an offset of 0.
     package static func timestamp(_ microseconds: Int64) -> String {
         let (local, ahead) = local(microseconds)
         guard ahead != 0 else { return local + "Z" }
@@ -112,7 +113,7 @@ package enum Times {
         return local + (ahead < 0 ? "-" : "+") + two(minutes / 60) + ":" + two(minutes % 60)
     }
 
-    /// To the second, for tables: on a terminal `2026-01-31 12:34:56`, elsewhere like ``timestamp(_:)``.
+    /// A time to the second, for tables: on a terminal `2026-01-31 12:34:56`, elsewhere like ``timestamp(_:)``.
     package static func brief(_ microseconds: Int64) -> String {
         guard Terminal.columns != nil else {
             let text = timestamp(microseconds)

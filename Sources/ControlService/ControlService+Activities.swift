@@ -11,7 +11,7 @@ import VarlinkServer
 /// What an app should open or continue when a request brings it to the foreground.
 enum Opening {
     case target(OpenTarget)
-    /// An activity; `of` is the app of this machine whose activity it is.
+    /// An activity; `of` is the app on this machine to which the activity belongs, nil if it comes from elsewhere.
     case activity(Activity, of: AppRuntime?)
 
     var isActivity: Bool { if case .activity = self { true } else { false } }

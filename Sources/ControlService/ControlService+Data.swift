@@ -40,7 +40,7 @@ extension ControlService {
         }
     }
 
-    /// Adds to the status which bundle the app comes from: while the app runs, the version that it was launched from.
+    /// Adds the app's bundle to the status. While the app runs, this is the bundle version that it was launched from.
     func addBundle(of app: AppRuntime, to status: inout AppStatus) {
         guard let bundle = app.specification.bundle else { return }
         let running = coordinator.machine(app.id).isAlive ? supervisor.launcher.runningBundle(of: app) : nil

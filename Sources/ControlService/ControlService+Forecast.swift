@@ -13,7 +13,8 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// How long the app was suspended in this run, and what that has saved; nil if the app does not run.
+    /// How long the app was suspended in this run, and how much processor time and memory that has saved; nil if the
+    /// app does not run.
     func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds
@@ -81,7 +82,8 @@ extension ControlService {
             machine.rules.restart == .always, app.specification.wakeOnConnect == .none,
             !coordinator.comesBackWithRequirement(app.id)
         else { return false }
-        return wakers(of: app, connections: []).isEmpty
+        // Data on a connection wakes an app in the mode voip, but the connections of an app end with its processes.
+        return wakers(of: app, connections: []).allSatisfy { $0 == BackgroundMode.voip.rawValue }
     }
 
     /// A text that names the events which launch the app after a force quit.

@@ -46,7 +46,7 @@ extension ControlService {
     }
 
     /// Carries out a verb on scenes inside apps. Returns false, and does nothing, if the request names no such scene,
-    /// or also names something unknown.
+    /// or if it also names an app or scene that does not exist.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
         let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }
@@ -135,7 +135,7 @@ extension ControlService {
                     try supervisor.innerScenes.move(session, to: goal, app)
                 }
                 carriedOut.insert(app.id)
-                // After a discard, the scene may no longer exist.
+                // After a discard, the scene may no longer exist and have no number.
                 let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
                 item = PendingCall.Item(
                     app: app.id,

@@ -21,7 +21,7 @@ extension ControlService {
         }
         let wasAlive = coordinator.machine(app.id).isAlive
         try supervisor.disown(app, by: Self.name(of: peer))
-        // Not the reason `stopped`: events would then not launch the app when this machine owns it again.
+        // Do not use the reason `stopped`: after it, events would not launch the app when this machine owns it again.
         if request.stop, wasAlive { try self.request(.stop(.evicted), of: app.id) }
     }
 
@@ -47,8 +47,8 @@ extension ControlService {
         return result(app, ok: true, "is suspended")
     }
 
-    /// Takes back the decision of a user to run an app that this machine does not own (Start with `force`), because
-    /// the start was refused. `before`: the app's state before the request.
+    /// Withdraws the decision of a user to run an app that this machine does not own (Start with `force`), because the
+    /// start was refused. `before`: the app's state before the request.
     func endRefusedRun(of app: AppRuntime, _ before: AppMachine) {
         let machine = coordinator.machine(app.id)
         guard machine.ownership == .forced, before.ownership != .forced else { return }
@@ -73,8 +73,7 @@ extension ControlService {
         summary.ownedMilliseconds = machine.ownedUntil.map { max(0, ($0 - loop.now).microseconds / 1000) }
     }
 
-    /// Who owns the app, in the word that clients get; nil for an app without `owner = "external"`, which needs no
-    /// owner.
+    /// The word that tells clients who owns the app; nil for an app without `owner = "external"`, which needs no owner.
     private static func owner(_ machine: AppMachine) -> String? {
         guard machine.rules.owner == .external else { return nil }
         return machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"

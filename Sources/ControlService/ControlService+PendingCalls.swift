@@ -32,9 +32,9 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .target(.url($0)) } : nil
-        // Wait until the store was read. It has the URL that an earlier attempt of this request may have queued, and
-        // the goal that a user has set, to which an owned app is launched. Disown waits too, since it must not
-        // overtake an earlier Own.
+        // Wait until the store was read. It contains the URL that an earlier attempt of this request may have queued.
+        // It also contains the goal that a user has set, to which Own launches the app. Disown waits too, so that it
+        // does not overtake an earlier Own.
         if target != nil || [.own, .disown].contains(request.verb), !supervisor.persistence.isLoaded {
             return supervisor.persistence.whenLoaded { [weak self] in
                 guard let self, !self.isForsaken(request, reply) else { return }
@@ -43,7 +43,7 @@ extension ControlService {
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
         }
-        // Waiting changes nothing, so a repeated `wait` is carried out again.
+        // A `wait` changes nothing, so a repeated one may be carried out again and needs no token.
         let token = request.verb == .wait ? nil : request.token
         var items: [PendingCall.Item] = []
         let inFront = selected.last
@@ -178,8 +178,8 @@ extension ControlService {
     /// app's exact name, the verb always applies, and the app gets an answer.
     func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
         guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
-        // A repeated request (one with a known token) is for the same apps as the first time, although their state has
-        // changed since: each of them gets its answer again.
+        // A repeated request (one with a known token) applies to the same apps as the first time, even if their state
+        // has changed since, so that each app gets its result again.
         if app.tokens.standing(of: request.token) != .unknown { return true }
         let machine = coordinator.machine(app.id)
         if request.end { return machine.interruptions > 0 }
@@ -211,8 +211,8 @@ extension ControlService {
         switch request.verb {
         case .start where request.standby: return .goal(.suspended)
         case .start:
-            // An app with scenes inside comes to the foreground only together with one of its scenes; else wait for
-            // the background.
+            // An app with scenes inside comes to the foreground only together with one of its scenes. If none brings it
+            // to the foreground, wait until the app is in the background.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -233,8 +233,7 @@ extension ControlService {
         }
     }
 
-    /// Call this function after the first launches have begun. Clients that wait for an app which is not launched get
-    /// their reply now.
+    /// Called after the first launches have begun. Replies to the clients that wait for an app which is not launched.
     package func begin() {
         for waiter in pendingCalls { check(waiter, waiter.waiting()) }
         desktopSync.configure()
@@ -313,8 +312,8 @@ extension ControlService {
         }
     }
 
-    /// If this call launched the app and the app reported that the launch failed, a text about that; else empty. The
-    /// app's state does not show such a failure.
+    /// A text that says that the launch failed, if this call launched the app and the app reported the failure;
+    /// otherwise empty. The app's state does not show such a failure.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
@@ -365,8 +364,8 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// The result if the app has failed and is not restarted, so that it might never reach the state for which the
-    /// call waits. Nil otherwise.
+    /// The result if the app has failed and is not restarted: it might never reach the state for which the call waits.
+    /// Nil otherwise.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         // While torpord starts, it does not know yet which apps it will launch.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
@@ -403,7 +402,7 @@ extension ControlService {
         after old: UInt32?
     ) -> VerbResult? {
         guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
-        // A launch that was refused before it began, for lack of memory or by a policy, has no number of its own: its
+        // A launch that was refused before it began (for lack of memory, or by a policy) has no number of its own. Its
         // ending has the number of the last run.
         let isOfLaunch = ending.reason == .dependencyFailed || ending.reason == .launchFailed
         if let old, ending.incarnation <= old, !isOfLaunch { return nil }

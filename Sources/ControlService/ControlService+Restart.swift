@@ -26,7 +26,8 @@ extension ControlService {
             // An app may have been removed from the configuration by now.
             let left = selected.filter { app in self.apps.contains { $0 === app } }
             for (app, generation) in generations where left.contains(where: { $0 === app }) {
-                // What a user asked for later counts.
+                // If another request for the app came in between, that later request takes precedence: do not restart
+                // the app.
                 guard self.coordinator.machine(app.id).goalGeneration != generation else { continue }
                 refusals[app.name] = "is not restarted: another request came in between"
             }

@@ -33,16 +33,17 @@ extension ControlService {
         return info
     }
 
-    /// Why torpord refuses every request of a peer; nil if it does not.
+    /// The reason why torpord refuses all requests of a peer; nil if torpord accepts requests of this peer.
     func refusal(ofAllBy peer: Peer) -> String? {
         supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
     }
 
-    /// Why torpord refuses every request of a peer that is, or may be, a process of a sandboxed app, of this supervisor
-    /// or another: such a process could otherwise grant permissions to its own app. Nil for other peers.
+    /// The reason why torpord refuses all requests of a peer that is, or may be, a process of a sandboxed app, whether
+    /// of this supervisor or another. Such a process could otherwise grant permissions to its own app. Nil for other
+    /// peers.
     ///
-    /// A peer that is not in the process tree of a sandboxed app counts as sandboxed too if it has that app's user, and
-    /// has ended or is confined like a sandboxed process.
+    /// A peer outside the process tree of a sandboxed app counts as sandboxed too if two conditions are met. It has
+    /// that app's user, and it has ended or is confined like a sandboxed process.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
             // The app's main process may already send requests before its launch is recorded.
@@ -103,7 +104,7 @@ extension ControlService {
     }
 
     func answer(_ request: AnswerPermissionsRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
-        // Answers are kept after their app was removed from the configuration, so they can also be reset then.
+        // torpord keeps the answers for an app that was removed from the configuration, so they can be reset even then.
         if request.answer == .reset, coordinator.id(of: request.app) == nil {
             return supervisor.permissions.resetAbsent(request.app) { [self] outcome in
                 switch outcome {

@@ -12,7 +12,7 @@ import VarlinkServer
 
 /// Requests about templates and their scenes.
 extension ControlService {
-    /// Throws if the verb is only for scenes and the app is no scene, or if the app's launch would exceed the limit
+    /// Throws if the verb is only for scenes and the app is not a scene, or if the app's launch would exceed the limit
     /// of live scenes.
     func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
         let refusal: String? =
@@ -26,7 +26,7 @@ extension ControlService {
     }
 
     /// Brings scenes inside the app to the foreground, because the app comes to the foreground only together with a
-    /// scene. Chooses the scenes that were in the foreground last, or else the scene that was used last.
+    /// scene. Chooses the scenes that were last in the foreground or, if there are none, the scene that was used last.
     func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
@@ -142,7 +142,7 @@ extension ControlService {
         guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
         supervisor.scenes.discard(scenes) { [weak self] in
             guard let self else { return }
-            // A scene may have vanished while the marks were written to disk.
+            // A scene may have been removed while torpord wrote to disk that it is discarded.
             carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
         }
     }

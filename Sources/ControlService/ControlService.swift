@@ -31,7 +31,8 @@ package final class ControlService: ShellRoom, ClientService {
     let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
     /// Finds out, on a background thread, which files of the configuration every user can change.
     let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
-    /// How many configurations were applied.
+    /// How many configurations were applied. Code that waits compares the number before and after the wait, to detect
+    /// that another configuration was applied.
     var appliedCount = 0
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker
@@ -83,7 +84,7 @@ package final class ControlService: ShellRoom, ClientService {
     /// Accepts clients from now on.
     ///
     /// - Parameter held: the listening socket of an earlier torpord; nil if there is none. It is used only if it is
-    ///   still bound to the path: otherwise clients could not find it.
+    ///   still bound to the path, because otherwise no client could connect to it.
     package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
         let path = supervisor.runtime.socket
         var limits = VarlinkServer.Limits()
@@ -324,9 +325,9 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// Whether the app's memory and processor time must be read again. Values expire after 1 s. Values that were read
-    /// when the app had run for less than 1 s expire after that shorter time, because they change fast after a
-    /// launch.
+    /// Whether the app's memory and processor time must be read again. Values expire after 1 s. Values read less than 1
+    /// s after the launch expire sooner, after the time that the app had run by then, because values change fast after
+    /// a launch.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)

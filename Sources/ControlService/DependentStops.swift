@@ -8,8 +8,8 @@ import TorporAPI
 
 /// Finds the dependents that a stop or restart of an app affects too, because they require that app.
 struct DependentStops {
-    /// The apps that have an item in the call, which means that the call waits for them. Each app gets only one item,
-    /// even if it requires several of the stopped apps.
+    /// The apps that have an item in the call already; the call waits for apps with an item. Each app gets only one
+    /// item, even if it requires several of the stopped apps.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 
@@ -50,8 +50,8 @@ struct DependentStops {
 }
 
 extension ControlService {
-    /// Whether this app, which requires an app that the request names, is in a state in which the request stops or
-    /// restarts it too. The caller checks that this app is a dependent.
+    /// Whether a dependent (an app that requires an app in the request) is in a state in which the request stops or
+    /// restarts the dependent too. The caller checks that the app is a dependent.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {

@@ -15,7 +15,7 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Checks what this machine offers torpord, and says what is missing and what does not work without it.
+/// Checks whether this machine offers what torpord needs. For each missing feature, says what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
     private let exposures: [DoctorCheck]
@@ -52,7 +52,7 @@ struct Doctor {
         }
     }
 
-    /// Whether the kernel can confine apps; no check if no app wants that.
+    /// Whether the kernel can confine apps; empty if no app has a sandbox.
     private var sandboxes: [DoctorCheck] {
         let names = supervisor.apps.filter { $0.specification.sandbox.mode != nil }.map(\.name)
         guard let first = names.first else { return [] }

@@ -24,7 +24,7 @@ final class PendingCall {
         /// Whether the request was carried out before and the client has repeated it. Changes of the app between the
         /// two requests were not observed.
         var isRepeated = false
-        /// The name of the app in the request, if the item's app is only stopped because it requires that app;
+        /// The name of the app in the request, if the item's app is stopped only because it requires that other app;
         /// otherwise nil.
         var cause: String?
         /// The names of the apps that are restarted too, because they require the item's app.
@@ -45,7 +45,7 @@ final class PendingCall {
         case interruption(of: Goal)
         /// No process of the app is left.
         case gone
-        /// The app is not owned, and is suspended or has ended; with `gone`, it has ended.
+        /// This machine does not own the app, and the app is suspended or has ended; with `gone`, the app has ended.
         case standingBy(gone: Bool)
         /// A later incarnation (launch) of the app than `after` has reached its goal.
         case newIncarnation(after: UInt32)
@@ -129,15 +129,15 @@ final class PendingCall {
         if blockers.isEmpty { waitingForOthers.remove(index) } else { waitingForOthers.insert(index) }
     }
 
-    /// Records the progress of an item's app. Returns false if it has not changed since the last record.
+    /// Records the progress of an item's app. Returns false if the progress has not changed since the last record.
     func isNews(_ index: Int, _ now: (AppState, Transition?, String)) -> Bool {
         if let last = items[index].last, last == now { return false }
         items[index].last = now
         return true
     }
 
-    /// The results that are known so far. `areStored`: whether new goals of apps can be stored, so that they survive a
-    /// reboot.
+    /// The results that are known so far. `areStored`: whether torpord can store new goals of apps, so that the goals
+    /// survive a reboot.
     func results(areStored: Bool) -> [VerbResult] {
         items.compactMap { item in
             guard var result = item.result else { return nil }

@@ -15,8 +15,8 @@ extension ControlService {
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
-            // These verbs set the app's goal to not running. If the goal is different now, a newer request has set
-            // it, so use a generation that never matches.
+            // These verbs set the app's goal to not running. If the goal is different now, a newer request has set it:
+            // use -1, a generation that never matches, so that the newer goal is noticed.
             generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true

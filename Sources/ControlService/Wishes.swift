@@ -13,14 +13,15 @@ import VarlinkServer
 /// all requests.
 extension ControlService {
     /// Stores the goal that a user's request sets for the app. `goal`: the app's goal before the request. Call this
-    /// before the request is carried out, since that writes the app's record, which must have the new goal.
+    /// before the request is carried out, because carrying it out writes the app's record, which must contain the new
+    /// goal.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
         case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait, .own, .disown: break
         }
         switch request.verb {
-        // A cluster engine, not a user, asks that an app stands by. So the user's goal stays.
+        // A cluster engine, not a user, requests that an app stands by. So keep the goal that the user has set.
         case .start where request.standby: return
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active

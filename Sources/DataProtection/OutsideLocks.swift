@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides when the lock of the session and the sleep of the machine lock and unlock data. Both are followed
-/// separately: if a user has unlocked data by hand while the session was locked, a sleep still locks it. This type does
-/// no I/O: the caller carries out the wishes, and stores ``recorded`` for the next torpord.
+/// Decides when data is locked because the session is locked or the machine sleeps, and when data is unlocked again.
+/// Both are followed separately: if a user has unlocked data by hand while the session was locked, a sleep still locks
+/// it. This type does no I/O: the caller carries out the wishes, and stores ``recorded`` for the next torpord.
 public struct OutsideLocks: Hashable, Sendable {
     /// The state of the session and of the machine, as logind reports it.
     public struct State: Hashable, Sendable {
@@ -65,10 +65,10 @@ public struct OutsideLocks: Hashable, Sendable {
         self.isKnown = isKnown
     }
 
-    /// What the next torpord must know now.
+    /// What torpord must store now for the next torpord.
     public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none, user: user) }
 
-    /// Handles a state of logind, and returns what follows from it. `session` and `sleep`: whether each of them is
+    /// Handles a state that logind has reported, and returns what to do. `session` and `sleep`: whether each of them is
     /// configured to lock data (`lock_with`).
     public mutating func follow(_ now: State, session usesSession: Bool, sleep usesSleep: Bool) -> Wish? {
         let (before, isFirst) = (last, !isKnown)
@@ -103,8 +103,8 @@ public struct OutsideLocks: Hashable, Sendable {
         return ends || isFirst && now.hasSession && now.isUsers ? .unlock : nil
     }
 
-    /// Called when data was unlocked, no matter by whom. The end of a lock that is over already then requests no
-    /// further unlock.
+    /// Called when data was unlocked, no matter by whom. If a lock has ended and requested an unlock, that request is
+    /// fulfilled too.
     public mutating func isUnlocked() {
         if last?.isLocked != true { session = .none }
         if last?.isAsleep != true { sleep = .none }

@@ -53,7 +53,7 @@ public struct ProtectionEdge: Hashable, Sendable {
 
     /// An action that the shell must carry out.
     public enum Action: Hashable, Sendable {
-        /// Write down for the next torpord.
+        /// Persist this state for the next torpord.
         case record(Recorded)
         /// Take apps out of the foreground, and notify them of the lock. Report ``Event/answered`` when no answer is
         /// pending.
@@ -63,7 +63,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case disarm
         case open
         case close
-        /// Data can be read: notify apps, uncover them, and launch those that wait.
+        /// Data can be read: notify apps, remove the pictures that cover them, and launch the apps that wait for data.
         case announceUnlocked
         /// Locking has ended. `isBusy`: whether files are still in use.
         case announceLocked(isBusy: Bool)
@@ -106,7 +106,7 @@ public struct ProtectionEdge: Hashable, Sendable {
     private(set) var phase = Phase.idle
     private var asked = Asked.nothing
 
-    /// What was requested during a run.
+    /// A request that came while torpor-protect was running. It is carried out after that run.
     private enum Asked: Hashable, Sendable {
         case nothing
         /// `by`: the latest time until which to wait for apps.
@@ -116,9 +116,9 @@ public struct ProtectionEdge: Hashable, Sendable {
         var isLock: Bool { if case .lock = self { true } else { false } }
     }
 
-    /// How long removal is retried.
+    /// For this long, an attempt to close the folders that has failed is repeated every ``retryInterval``.
     public static let retryTime = Duration.seconds(10)
-    /// The time between two tries.
+    /// The time between two attempts to close the folders.
     public static let retryInterval = Duration.seconds(1)
     /// The interval of retries after ``retryTime`` is over.
     public static let slowInterval = Duration.seconds(10)
@@ -254,8 +254,8 @@ public struct ProtectionEdge: Hashable, Sendable {
         // More keys may have been added during the run, so open once more.
         case .unlock: return open([], origin)
         case .nothing:
-            // Not all keys are there, so data does not count as unlocked. But some folders may have been opened: close
-            // them again.
+            // The kernel lacks some keys, so data does not count as unlocked. But some folders may have been opened:
+            // close them again.
             guard isUnlocked || isInUse else { return close(isUndoing: true) }
             phase = .unlocked
             return [.record(.unlocked), .announceUnlocked]

@@ -8,9 +8,9 @@ public struct ProtectedFolder: Hashable, Sendable {
     public let app: String
     /// Whether the folder may be protected by its permissions alone if it cannot be encrypted.
     public let mayFallBack: Bool
-    /// The app's user, by name or number; empty for that of torpord.
+    /// The app's user, by name or number; empty for torpord's user.
     public let user: String
-    /// The app's group, by name or number; empty for that of the user.
+    /// The app's group, by name or number; empty for the user's group.
     public let group: String
 
     /// Memberwise initializer.
@@ -44,8 +44,9 @@ public enum ProtectedPlace {
     public static let root = "protected"
     /// The name of the app's own folder behind its door.
     public static let files = "files"
-    /// Beside ``files``, while ‘torpor protect move’ works: the copy that is not finished, and then the original of a
-    /// finished copy. Never the only one, so that it may be removed at any time.
+    /// The name of a second folder beside ``files`` while ‘torpor protect move’ works. It holds first the unfinished
+    /// copy, then, once the copy has replaced the original, the original. It is never the only complete folder, so it
+    /// may be removed at any time.
     public static let draft = ".moving"
     /// The folder of the sealed keys in the root. No app has such a name.
     public static let keys = ".keys"

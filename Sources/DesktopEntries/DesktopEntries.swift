@@ -42,8 +42,8 @@ package struct DesktopEntries {
         }
     }
 
-    /// The media types for `opens`, each once. A desktop entry lists media types only, so patterns of file names and
-    /// types are resolved here.
+    /// The media types for `opens`, each once. A desktop entry lists media types only, so this function replaces
+    /// patterns by the media types that they match.
     ///
     /// - Parameter known: caches the results, since apps share patterns and the machine's databases are large.
     private static func types(

@@ -62,7 +62,7 @@ package struct DesktopEntry {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The app's categories. Menus require `AudioVideo` beside Audio and Video.
+    /// The app's categories. An entry with Audio or Video must have `AudioVideo` too, as menus require.
     private var categories: [String] {
         let needsOther =
             !app.categories.contains("AudioVideo") && app.categories.contains { ["Audio", "Video"].contains($0) }
@@ -83,7 +83,7 @@ package struct DesktopEntry {
         return lines
     }
 
-    /// Escapes a value of the type string: newlines and the like, and a space at its start.
+    /// Escapes a value of the type string: newlines and similar characters, and a space at the start of the value.
     static func escaped(_ text: String) -> String {
         var result: [UInt8] = []
         for byte in text.utf8 {

@@ -7,8 +7,8 @@ package enum DesktopEntryName {
     static let prefix = "io.torpor."
     static let suffix = ".desktop"
 
-    /// The entry's name for an app, without `.desktop`. It is valid as a D-Bus name too: every other byte becomes
-    /// `_x` and two hexadecimal digits, so `web@1` becomes `web_x401`.
+    /// The entry's name for an app, without `.desktop`. It is valid as a D-Bus name too: each byte that is not allowed
+    /// there becomes `_x` and two hexadecimal digits, so `web@1` becomes `web_x401`.
     ///
     /// The name depends only on the app's name, and no two apps share a name. Users pin entries, and a pinned entry
     /// must not become another app's when apps come or go.
@@ -28,7 +28,7 @@ package enum DesktopEntryName {
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// An element of a D-Bus name must not begin with a digit.
+    /// Whether a byte may stay as it is in a D-Bus name. An element of such a name must not begin with a digit.
     private static func isPlain(_ byte: UInt8, at index: Int) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"),

@@ -40,7 +40,7 @@ package struct DesktopFolder {
 
     private let path: String
 
-    /// The folder at that path, which a sync makes if it does not exist.
+    /// The folder at that path, which a sync creates if it does not exist.
     package init(_ path: String) { self.path = path }
 
     /// Updates the entries of this supervisor's apps: writes new and changed ones, removes those of apps that no

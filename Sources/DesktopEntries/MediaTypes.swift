@@ -7,7 +7,7 @@ import WireText
 package struct MediaTypes {
     /// The folders of the databases, the user's first.
     private let folders: [String]
-    /// mime.types(5) as media-types installs it: `TYPE EXTENSION…`.
+    /// The file mime.types(5), which Debian's package media-types installs. Its lines are `TYPE EXTENSION…`.
     private static let types = "/etc/mime.types"
 
     /// Uses the databases that this process's environment names.

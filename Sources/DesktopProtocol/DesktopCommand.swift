@@ -10,7 +10,7 @@ public enum DesktopCommand: Hashable, Sendable {
     case show(DesktopAlert)
     /// Remove an alert from the screen. Ignored if the id is unknown.
     case close(id: Int64)
-    /// Show a number at an app's entry in the dock; 0 removes it.
+    /// Show a number at an app's entry in the dock; 0 removes the number.
     case badge(entry: String, count: Int64)
     /// Start reporting which process has the keyboard focus; nil to stop.
     case follow(DesktopFocus?)
@@ -20,7 +20,7 @@ public enum DesktopCommand: Hashable, Sendable {
     case acknowledge(id: Int64)
     /// Focus the window of these processes that had the focus last. Ignored unless the focus is followed.
     case raise(pids: [Int32])
-    /// Reply with `pong` at once. By that, torpord checks whether torpor-desktop still works.
+    /// Reply with `pong` at once. torpord uses this to check whether torpor-desktop still works.
     case ping(number: Int64)
 
     /// The most processes in one command; further ones are left out. Parents come first, since they usually own the
@@ -129,7 +129,7 @@ public struct DesktopAlert: Hashable, Sendable {
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
     /// Where an earlier torpor-desktop has shown the alert last; nil if none has. If it is set, the alert makes no
-    /// sound, and replaces the notification there.
+    /// sound, and replaces that earlier notification.
     public var place: ScreenPlace?
 
     /// Creates an alert without options.

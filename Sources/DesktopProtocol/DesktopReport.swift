@@ -14,7 +14,8 @@ public enum DesktopReport: Hashable, Sendable {
     /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where the alert is
     /// shown; a later torpor-desktop gets it, so that it can replace the notification.
     case shown(id: Int64, place: ScreenPlace? = nil)
-    /// An alert could not be shown. Unless it is closed, it is shown once a server can.
+    /// An alert could not be shown. Unless the alert is closed, torpor-desktop shows it as soon as a notification
+    /// server can show it.
     case failed(id: Int64, reason: String)
     /// An alert left the screen without an answer.
     case closed(id: Int64, DesktopClosing)
@@ -115,7 +116,7 @@ public enum DesktopReport: Hashable, Sendable {
 
 /// Where a notification server shows an alert.
 public struct ScreenPlace: Hashable, Sendable {
-    /// The server: the id of the bus, and the server's unique name there. No two servers have the same.
+    /// The server: the id of the bus, and the server's unique name there. No two servers have the same name.
     public var server: String
     /// The server's number for the notification.
     public var number: UInt32

@@ -6,7 +6,8 @@ import Varlink
 public struct DesktopSound: Hashable, Sendable {
     /// PipeWire's number for the stream.
     public var id: Int64
-    /// The process that owns the stream: as PipeWire knows it, otherwise as the process itself claims.
+    /// The process that owns the stream. If PipeWire does not know the process, this is the pid that the stream's
+    /// client claims.
     public var pid: Int32
     /// Whether the stream records sound instead of playing it.
     public var isRecording: Bool

@@ -96,7 +96,7 @@ public struct ListedWindow: Hashable, Sendable {
 public enum FocusEvent: Hashable, Sendable {
     /// This window has the focus now.
     case focused(FocusedWindow)
-    /// The focus may have changed: the tree must be asked for.
+    /// The focus may have changed: the tree must be requested.
     case unsure
     /// The focus has not changed.
     case same

@@ -38,7 +38,7 @@ public struct NotificationContent: Hashable, Sendable {
         actions = []
         if abilities.contains("actions") {
             actions = [Self.clicked, "Open"]
-            // A button with this id could not be told from a click on the notification.
+            // A button with this id could not be distinguished from a click on the notification.
             for action in alert.actions where action.id != Self.clicked { actions += [action.id, action.label] }
         }
         hints = ["urgency": .byte(Self.level(alert.urgency))]

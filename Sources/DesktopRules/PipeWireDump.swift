@@ -44,7 +44,7 @@ public struct PipeWireDump: Sendable {
     private var open: [UInt8] = []
     /// The member names that lead to the current value, in the objects at depth 2, 3 and 4.
     private var names: [String?] = [nil, nil, nil]
-    /// The bytes of the string or word that is being read. `isOpaque` is set if it is too long or has escapes.
+    /// The bytes of the string or word that is being read. `isOpaque` is set if the text is too long or has escapes.
     private var text: [UInt8] = []
     private var isOpaque = false
     /// The last string that was read: a member's name if a colon follows, otherwise a value. The inner optional is nil

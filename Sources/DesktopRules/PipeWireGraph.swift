@@ -60,7 +60,8 @@ public struct PipeWireGraph: Sendable {
         let client = node.properties["client.id"].flatMap { Int64($0) }.flatMap { clients[$0] } ?? [:]
         func pid(_ text: String?) -> Int32? { text.flatMap { Int32($0) }.flatMap { $0 > 0 ? $0 : nil } }
         let claimed = pid(client["application.process.id"]) ?? pid(node.properties["application.process.id"])
-        // For clients of PipeWire's PulseAudio server, PipeWire itself knows only the process of that server.
+        // PipeWire's PulseAudio server connects to PipeWire for its clients, so PipeWire knows only that server's
+        // process. Use the pid that the client claims.
         let isBehind = client["client.api"] == "pipewire-pulse"
         guard let pid = isBehind ? claimed : pid(client["pipewire.sec.pid"]) ?? claimed else { return nil }
         return DesktopSound(id: id, pid: pid, isRecording: isRecording, role: node.properties["media.role"])

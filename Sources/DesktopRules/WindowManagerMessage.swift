@@ -3,7 +3,7 @@
 /// Messages of the IPC of i3 and Sway (https://i3wm.org/docs/ipc.html): `i3-ipc`, the length and the type as 32-bit
 /// integers of the machine's byte order, then JSON.
 public enum WindowManagerMessage {
-    /// The types of messages that are sent or read here.
+    /// The types of the messages that torpor-desktop sends or reads.
     public enum Kind: UInt32, Sendable {
         /// A request to run a command, and its reply.
         case command = 0
@@ -53,7 +53,8 @@ public enum WindowManagerMessage {
             buffer += bytes
         }
 
-        /// The next complete message; nil if there is none yet. `kind` is nil for a type that is not used here.
+        /// The next complete message; nil if there is none yet. `kind` is nil if the message's type is not listed in
+        /// ``Kind``.
         public mutating func next() throws(Invalid) -> (kind: Kind?, payload: [UInt8])? {
             let count = buffer.count - start
             let known = min(count, magic.count)

@@ -18,8 +18,8 @@ public struct XConversation: Sendable {
         case ready(opcode: UInt8)
     }
 
-    /// The process that owns a window; nil if the X server does not know it, for example since the program runs on
-    /// another machine.
+    /// The reply about one window. `pid` is nil if the X server does not know the process, for example because the
+    /// program runs on another machine.
     public struct Answer: Hashable, Sendable {
         /// The window's id.
         public let window: UInt32
@@ -55,8 +55,8 @@ public struct XConversation: Sendable {
             + [0, 0] + Self.padded(name) + Self.padded(data)
     }
 
-    /// Returns the bytes to send for a question. Before the setup is complete, there are none: ``receive(_:)``
-    /// returns them later.
+    /// Returns the bytes to send for a question. Before the setup is complete, the result is empty, and ``receive(_:)``
+    /// returns the bytes later.
     public mutating func ask(_ window: UInt32) -> [UInt8] {
         guard case .ready(let opcode) = state else {
             if waiting.count < Self.mostWaiting { waiting.append(window) }

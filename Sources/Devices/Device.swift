@@ -80,6 +80,6 @@ public struct Device: Hashable, Sendable {
 }
 
 extension String {
-    /// udev replaces spaces with `_`.
+    /// The text with spaces in place of `_`, because udev replaces spaces by `_`.
     fileprivate var spaced: String { String(map { $0 == "_" ? " " : $0 }) }
 }

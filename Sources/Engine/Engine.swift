@@ -17,8 +17,8 @@ package protocol ActionPerformer: AnyObject {
     func willHandle(_ event: AppEvent, of app: AppRuntime)
     /// Called after the core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// Called when a deadline of an app has passed. Returns whether the core gets the event `deadline` now. It does
-    /// not while a debugger is attached to the app, which pauses deadlines.
+    /// Called when a deadline of an app has passed. Returns false while a debugger is attached to the app, because a
+    /// debugger pauses deadlines: the core then gets no event `deadline`.
     func isJudged(_ app: AppRuntime) -> Bool
     /// Called when an app has left the configuration and has stopped, after the observers were notified.
     func forget(_ app: AppRuntime)
@@ -52,7 +52,7 @@ package final class Engine {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
-    /// Decisions of the core. Those before the index `nextDecided` are carried out already.
+    /// Decisions of the core. The decisions before the index `nextDecided` are carried out already.
     private var decided: [[AppAction]] = []
     private var nextDecided = 0
     private var isDraining = false
@@ -61,10 +61,11 @@ package final class Engine {
     private var news: Set<AppID> = []
     private var paceTimer: TimerSource?
 
-    /// The most launches at once: enough to keep every processor busy.
+    /// The maximum number of launches at the same time: enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
-    /// If a launch has waited this long for a place among ``launchesAtOnce``, the launches in progress no longer count,
-    /// even if they have not reached their exec, and the waiting launches begin.
+    /// The longest time that a launch waits because of ``launchesAtOnce``. After this time, launches in progress no
+    /// longer count towards the limit, so that a few launches that are slow to reach their exec do not block all
+    /// others.
     private static let launchPatience = Duration.milliseconds(50)
 
     /// - Parameter loop: runs the engine, and its clock is the engine's clock.
@@ -125,8 +126,8 @@ package final class Engine {
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop of an app that has no process, forget how the app last failed: that no longer
-        // describes its state. The history still has it.
+        // After a reset, or a stop of an app that has no process, forget why the app last failed: its status must no
+        // longer show a failure that the user has dealt with. The history still contains the failure.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()
@@ -178,8 +179,8 @@ package final class Engine {
         settle()
     }
 
-    /// Carries out all decisions and events. The core gets an event only after all its earlier decisions are carried
-    /// out.
+    /// Carries out all decisions and events, in order. The core gets an event only after all its earlier decisions are
+    /// carried out.
     private func carryOutAll() {
         isDraining = true
         var index = 0
@@ -242,8 +243,8 @@ package final class Engine {
                 self.settle()
             }
         }
-        // Do not re-arm an armed timer. It may fire less than `launchPatience` after the latest launches began, and
-        // then lets up to `launchesAtOnce` more begin too early, which does no harm.
+        // Do not re-arm an armed timer. As a result, the timer may fire less than `launchPatience` after the newest
+        // launches began. At most `launchesAtOnce` launches then begin too early, which is harmless.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 

@@ -16,8 +16,8 @@ package protocol LifecycleObserver: AnyObject {
     /// Called when an incarnation has ended, and its processes are gone. ``AppRuntime/run`` stays until all observers
     /// were called.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// These apps may have changed, and everything decided for them is carried out. This is called often, so it must
-    /// cost almost nothing for apps that the observer does not deal with.
+    /// Called with apps that may have changed, after everything decided for them was carried out. Calls are frequent,
+    /// so they must cost almost nothing for apps that the observer does not deal with.
     func touched(_ apps: [AppRuntime])
     /// Called when an app has left the configuration and has stopped for good: remove everything about it from memory
     /// and disk. Another app may get its id soon.

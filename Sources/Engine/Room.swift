@@ -6,8 +6,8 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// A part of torpord with its own state, in its own folder. All rooms share the engine, to reach apps and the core,
-/// and the recorder, to record events.
+/// A part of torpord that owns its state. Its sources are in a folder of their own. All rooms share the engine, by
+/// which they reach apps and the core, and the recorder, by which they record events.
 package protocol Room: AnyObject {
     var engine: Engine { get }
     var recorder: Recorder { get }

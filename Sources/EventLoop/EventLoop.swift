@@ -5,14 +5,14 @@ public import Linux
 
 /// The event loop of the process, over sd-event(3): descriptors, timers, signals and deferred work.
 ///
-/// Each turn handles at most one batch of events, chosen by priority: first input from outside (descriptors,
-/// signals), then timers, then `later` work. So a waiting datagram is read before a deadline is checked. A flood of
-/// events does not starve others: after 32 turns in a row with only descriptors, due timers come next. And within
-/// every 32 turns of any kind, watches of priority `last` and `later` work get a turn.
+/// Each turn handles at most one batch of events, chosen by priority: first input from outside (descriptors, signals),
+/// then timers, then `later` work. So a waiting datagram is read before a deadline is checked. A flood of events does
+/// not starve other events: after 32 turns in a row with only descriptors, due timers come next. And within every 32
+/// turns of any kind, watches of priority `last` and `later` work get a turn.
 ///
-/// All I/O watches of normal priority share one epoll descriptor, and so do those of priority `last`. With one
-/// sd-event source for each watch, a turn would handle a single one, and the cost would be quadratic if many are
-/// ready. A turn handles all normal watches that are ready, but `last` watches only for about a millisecond.
+/// All I/O watches of normal priority share one epoll descriptor, and all watches of priority `last` share another.
+/// With one sd-event source for each watch, a turn would handle a single one, and the cost would be quadratic if many
+/// are ready. A turn handles all normal watches that are ready, but `last` watches only for about a millisecond.
 ///
 /// The loop is not thread-safe, and cannot be used after fork(2): sd-event returns ECHILD there.
 public final class EventLoop {
@@ -151,7 +151,7 @@ public final class EventLoop {
     /// `last`.
     private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
-    /// Normal watches get their own priority back once they were handled at the low one, or after this many turns.
+    /// Normal watches get their own priority back once they were handled at the low priority, or after this many turns.
     private static let mostTurnsAside = 256
 
     /// The current time on CLOCK_MONOTONIC, read at each call: not the time at which the turn began.

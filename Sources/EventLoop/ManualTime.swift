@@ -43,8 +43,8 @@ public final class ManualTime {
 }
 
 extension EventLoop {
-    /// Advances the ``ManualTime`` by `time`. Each timer fires at its time, and everything that it causes is done
-    /// before the next one fires.
+    /// Advances the ``ManualTime`` by `time`. Each timer fires at its time, and all its effects are complete before the
+    /// next timer fires.
     ///
     /// - Throws: `Errno` when a turn of the loop fails.
     public func pass(_ time: Duration) throws(Errno) {

@@ -49,7 +49,7 @@ final class WatchTable {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
         // If the descriptor was closed before its watch was cancelled, another watch may have the same number now:
-        // leave that one alone.
+        // leave that watch alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)
@@ -69,7 +69,7 @@ final class WatchTable {
 
     /// Handles ready events until `limit` is over. The remaining events come first at the next call, before the kernel
     /// is asked again, so that every watch gets its turn even if many are always ready. If a remaining event is no
-    /// longer ready at the next call, its handler is called all the same.
+    /// longer ready at the next call, its handler is called nevertheless.
     func drain(atMost limit: Duration) {
         if waiting.isEmpty { _ = try? poller.drain { waiting.append(($0, $1)) } }
         let end = Clock.monotonic() + limit

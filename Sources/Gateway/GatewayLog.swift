@@ -22,13 +22,14 @@ public final class GatewayLog: Sendable {
     /// Logs a sentence. Replaces control characters, since the sentence may quote text from outside.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
-        // A subject may have 64 KiB.
+        // Cut the sentence, since a subject that it quotes may be 64 KiB long.
         let line = String(sentence.unicodeScalars.prefix(Self.longest)).onOneLine
         ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + line)
     }
 
-    /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
-    /// times that it happened, and at most 50 different ones in 30 s. Returns whether it was logged.
+    /// Logs a sentence about something that may happen with every message. Each `what` is logged at most once in 30 s,
+    /// with the number of times that it happened, and at most 50 different ones are logged in 30 s. Returns whether the
+    /// sentence was logged.
     @discardableResult
     public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) -> Bool {
         guard level >= self.level else { return false }

@@ -92,7 +92,7 @@ public struct HTTPRules: Sendable {
         case answer(HTTPAnswer)
         /// Open a scene.
         case open(SceneOpening)
-        /// Read the body, a message for the target. The request used this token.
+        /// Read the body: it is a message for the target, sent with this token.
         case post(HTTPTarget, GatewayToken)
     }
 

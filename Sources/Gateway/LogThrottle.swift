@@ -2,14 +2,14 @@
 
 import WireText
 
-/// Decides which of many messages are logged: each at most once in an interval, and not more than some different ones,
-/// since names in them may come from outside.
+/// Limits how many messages are logged: each message at most once per ``interval``, and at most ``most`` different ones
+/// per interval, since names in them may come from outside.
 struct LogThrottle: Sendable {
     /// What to log.
     enum Verdict: Sendable, Hashable {
-        /// The message, which was left out this number of times before.
+        /// Log the message, and how many times it was left out before.
         case message(left: Int)
-        /// First, how many others were left out in the last interval; then the message.
+        /// Log first how many other messages were left out in the last interval, then this message.
         case others(Int, left: Int)
         case nothing
     }
@@ -19,11 +19,11 @@ struct LogThrottle: Sendable {
         var left = 0
     }
 
-    /// The shortest time between two equal messages, and the one for which different ones are counted.
+    /// The shortest time between two equal messages, and the interval in which different messages are counted.
     static let interval = Duration.seconds(30)
     /// The most messages in an interval.
     static let most = 50
-    /// The most messages that are known.
+    /// The most kinds of message that are remembered.
     private static let known = 1000
 
     private var repeated: [WireText: Repeated] = [:]

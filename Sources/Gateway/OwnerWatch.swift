@@ -57,7 +57,7 @@ public final class OwnerWatch: Sendable {
     }
 
     /// Follows the next supervisor until it is gone, then sleeps. `pause`: the length of the previous sleep. Returns
-    /// the length of this one.
+    /// the length of this sleep.
     ///
     /// This is a function of its own because Swift's optimiser takes a quarter of an hour if the loop in ``start()``
     /// contains all of it.
@@ -139,7 +139,7 @@ public final class OwnerWatch: Sendable {
         state.withLock { Self.owner(of: app, in: $0.owners) != nil }
     }
 
-    /// If an app has only one instance, it may be named without the instance's number.
+    /// The owner of an app. If an app has only one instance, a message may name the app without the instance's number.
     private static func owner(of app: String, in owners: [String: String]) -> String? {
         owners[app] ?? owners.first { $0.key.hasPrefix(app + "@") }?.value
     }

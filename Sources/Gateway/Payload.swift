@@ -31,7 +31,8 @@ public enum Payload {
         }
     }
 
-    /// Converts the bytes to JSON: they are parsed, or become a string or `{"base64": "…"}`. No bytes become `null`.
+    /// Converts the bytes to JSON: they are parsed, or become a string or `{"base64": "…"}`. An empty array becomes
+    /// `null`.
     ///
     /// - Throws: ``JSONError`` if the kind is `json` and the bytes are not JSON.
     public static func read(_ bytes: [UInt8], as kind: Kind) throws(JSONError) -> JSON {

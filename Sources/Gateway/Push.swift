@@ -83,7 +83,7 @@ public struct SceneOpening: Sendable, Hashable {
     }
 }
 
-/// A request to the supervisor for a client outside this machine's apps.
+/// A request to the supervisor on behalf of a client that is not an app of this machine.
 public enum OutsideRequest: Sendable, Hashable {
     case post(Push)
     case open(SceneOpening)
@@ -91,8 +91,8 @@ public enum OutsideRequest: Sendable, Hashable {
 
 /// The outcome of a message, or of the opening of a scene.
 public enum PostOutcome: Sendable, Hashable {
-    /// The message is in the app's mailbox, on disk, or the scene exists. With the supervisor's reply, which for a
-    /// message has `id`, `change`, `outcome` and `message`.
+    /// The message is stored in the app's mailbox on disk, or the scene exists. The value is the supervisor's reply;
+    /// for a message, the reply has `id`, `change`, `outcome` and `message`.
     case taken(JSON)
     /// There is no such app.
     case unknownApp(String)
@@ -102,7 +102,7 @@ public enum PostOutcome: Sendable, Hashable {
     case full(String)
     /// Several machines can own the app, and this machine does not own it.
     case elsewhere(String)
-    /// The supervisor does not reply, or the queue for it is full.
+    /// The supervisor does not reply, or the queue of messages for it is full.
     case unavailable(String)
 
     /// Whether a retry may succeed.

@@ -35,7 +35,7 @@ public struct Secrets: Sendable {
         return folder + "/" + name
     }
 
-    /// Whether systemd has put the file there for this program.
+    /// Whether the file at this path is a credential that systemd provides to this program.
     public func isCredential(_ path: String) -> Bool { credentials.map { path.hasPrefix($0 + "/") } ?? false }
 
     /// Reads a secret: the first line of its file.

@@ -25,7 +25,7 @@ public enum StateClaim {
         case here
         /// The state that the server has.
         case server
-        /// None: the claim is refused, for the reason in this sentence.
+        /// The claim is refused, for the reason in this sentence.
         case refused(String)
     }
 
@@ -48,8 +48,8 @@ public enum StateClaim {
         guard let kept else { return .here }
         let isOurs = kept.node == node
         if owner == "here" {
-            // The app may be running here. So this machine has the newest state, unless another machine has claimed the
-            // state since.
+            // The app may be running on this machine. So this machine has the newest state, unless another machine has
+            // claimed the state since.
             guard isOurs || isForced else {
                 return .refused(
                     "this machine owns \(app), but \(kept.node) has claimed its state since: ‘torpor disown \(app) "
@@ -66,8 +66,8 @@ public enum StateClaim {
     }
 }
 
-/// This machine's tokens: one file for each app that this machine has claimed since the boot. The folder is emptied by
-/// a boot. A user that can write to the folder decides which states are pushed.
+/// This machine's tokens: one file for each app that this machine has claimed since the boot. A boot empties the
+/// folder. A user that can write to the folder decides which states are pushed.
 public struct StateTokens: Sendable {
     /// Shows that this machine has claimed an app's state.
     public struct Token: Sendable, Hashable {
@@ -110,10 +110,11 @@ public struct StateTokens: Sendable {
 
     // MARK: Owned claims
 
-    // A file of its own: one that is written here never takes the place of a token that another process has claimed.
+    // Ownership is noted in a file of its own, so that a note never overwrites a token that another process has stored.
     private func ownedPath(_ app: String) -> String { folder + "/" + app + ".owned" }
 
-    /// Notes that this machine owns the app under the claim of the token. A claim comes before the ownership.
+    /// Notes that this machine owns the app under the claim of the token. A machine claims an app's state before it
+    /// owns the app.
     public func noteOwned(_ token: Token, of app: String) {
         guard !wasOwned(token, app) else { return }
         try? File.replace(ownedPath(app), Array(token.claim.utf8))

@@ -3,7 +3,7 @@
 public import Linux
 import Varlink
 
-/// A connection to the supervisor, opened when it is first needed. If the supervisor is being replaced, it waits.
+/// A connection to the supervisor, opened when it is first needed. While the supervisor is being replaced, calls wait.
 final class SupervisorLink {
     private let socket: String
     private let patience: Duration
@@ -78,7 +78,7 @@ public final class PostQueue: Sendable {
 
     private struct State: Sendable {
         var jobs: [Job] = []
-        /// The index of the first job that is not done; the ones before are done.
+        /// The index of the first job that is not done; all earlier jobs are done.
         var first = 0
         var underWay = 0
 
@@ -97,8 +97,7 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// How long the supervisor may take for one message: its disk may be slow, or it may just be replaced by a newer
-    /// version.
+    /// How long the supervisor may take for one message: its disk may be slow, or a newer version may be replacing it.
     public static let patience = Duration.seconds(10)
 
     private let state = Monitor(State())

@@ -106,7 +106,7 @@ enum GatewayKeys {
     }
 }
 
-/// A subscription whose templates are not parsed yet: the subject decides which placeholders exist.
+/// A subscription whose templates are not parsed yet, because its subject decides which placeholders they may contain.
 struct GatewaySubscriptionDraft: Sendable {
     var done = GatewaySubscription()
     var pattern: String?

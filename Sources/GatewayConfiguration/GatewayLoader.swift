@@ -11,8 +11,8 @@ public enum GatewayLoader {
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here.
-    ///   - environment: the gateway's own: if the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default socket.
-    ///   - system: the machine.
+    ///   - environment: the gateway's own environment. If the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default
+    ///  socket. - system: access to this machine's files, users and groups.
     public static func load(
         path: String = defaultPath,
         environment: [String: String],
@@ -39,7 +39,7 @@ public enum GatewayLoader {
         try? system.read(Path.join(system.workingDirectory, path)).get()
     }
 
-    /// Reads a configuration whose content is known already; `path` is the file that had it.
+    /// Reads a configuration from its content; `path` is the file that the content comes from.
     public static func load(
         path: String,
         text: [UInt8],

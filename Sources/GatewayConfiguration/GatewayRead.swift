@@ -22,7 +22,8 @@ enum GatewayRead {
         return duration
     }
 
-    /// `127.0.0.1:8780`, `[::1]:8780`, a port (on the loopback address), or a path.
+    /// Reads the address of the HTTP endpoint: `127.0.0.1:8780`, `[::1]:8780`, a port (on the loopback address), or a
+    /// path.
     static func address(_ context: Context, _ node: Node) -> GatewayEndpoint.Address? {
         if case .integer(let number) = node.value {
             guard let port = UInt16(exactly: number), port > 0 else {
@@ -112,7 +113,7 @@ enum GatewayRead {
         return states
     }
 
-    /// A NATS subject without wildcards.
+    /// Reads a NATS subject without wildcards.
     static func subject(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -127,7 +128,7 @@ enum GatewayRead {
         return text
     }
 
-    /// A scheme, a host and an optional port.
+    /// Reads a URL: a scheme, a host and an optional port.
     static func url(_ dialect: SubjectPattern.Dialect) -> @Sendable (Context, Node) -> String? {
         { context, node in
             guard let text = Read.text(context, node) else { return nil }
@@ -160,7 +161,7 @@ enum GatewayRead {
         return text
     }
 
-    /// The name of a consumer, group or stream.
+    /// Reads the name of a consumer, group or stream.
     static func word(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         guard text.utf8.allSatisfy({ $0 > 32 && !".*>/\\".utf8.contains($0) }) else {

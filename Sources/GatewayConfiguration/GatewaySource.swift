@@ -20,7 +20,7 @@ public enum GatewaySource: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `nats:NAME`, `mqtt:NAME`, or `state`: as the log names it, and apps see the sender.
+    /// `nats:NAME`, `mqtt:NAME` or `state`: the source's name in the log, and the sender that apps see.
     public var description: String {
         switch self {
         case .nats(let name): "nats:\(name)"

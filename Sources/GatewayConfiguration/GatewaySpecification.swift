@@ -5,9 +5,9 @@ import WireText
 
 /// Everything that torpor-gateway's configuration says, with every default filled in.
 public struct GatewaySpecification: Sendable, Hashable {
-    /// The supervisor's control socket; absolute.
+    /// The absolute path of the supervisor's control socket.
     public var socket: String
-    /// The folder of secrets: passwords and tokens, each a file; absolute.
+    /// The absolute path of the folder of secrets. Each password or token is a file in it.
     public var secrets: String
     /// The largest message in bytes.
     public var maxPayload = 64 << 10
@@ -25,7 +25,7 @@ public struct GatewaySpecification: Sendable, Hashable {
     public var mqtt: [GatewayBroker] = []
     /// Where to store the saved states of apps that several machines can own; nil to store none.
     public var state: GatewayStates?
-    /// What is allowed but probably not intended, sorted by place.
+    /// Remarks about values that are allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
     /// Creates a gateway without any endpoints or brokers.
@@ -41,7 +41,7 @@ public struct GatewayEndpoint: Sendable, Hashable {
     public enum Address: Sendable, Hashable, CustomStringConvertible {
         /// A numeric address.
         case tcp(address: String, port: UInt16)
-        /// A Unix socket's path; absolute.
+        /// The absolute path of a Unix socket.
         case unix(String)
 
         /// The address in the form in which the configuration has it.
@@ -91,11 +91,11 @@ public struct GatewayToken: Sendable, Hashable {
     public func opens(_ template: String) -> Bool { scenes.contains { Glob.matches($0, template) } }
 }
 
-/// `[[gateway.nats]]`, `[[gateway.mqtt]]`.
+/// The configuration of a broker: a table of `[[gateway.nats]]` or `[[gateway.mqtt]]`.
 public struct GatewayBroker: Sendable, Hashable {
     /// The broker's name in logs, and in the senders that apps see.
     public var name = ""
-    /// The URL: `nats://host:4222`, `mqtt://host:1883`; encrypted with `tls://`, `mqtts://`.
+    /// The URL: `nats://host:4222` or `mqtt://host:1883`, with `tls://` or `mqtts://` for an encrypted connection.
     public var url = ""
     /// The client ID, by which the broker stores messages while the gateway is away (MQTT).
     public var client: String?
@@ -105,9 +105,9 @@ public struct GatewayBroker: Sendable, Hashable {
     public var password: String?
     /// The name of the secret with a token (NATS).
     public var token: String?
-    /// A file with a user's JWT and seed (NATS); absolute.
+    /// The absolute path of a file with a user's JWT and seed (NATS).
     public var credentials: String?
-    /// A file with CA certificates to trust instead of the system's; absolute.
+    /// The absolute path of a file with CA certificates, which are trusted instead of the system's.
     public var authorities: String?
     /// A file with this client's certificate; its key is in ``key``.
     public var certificate: String?
@@ -180,7 +180,7 @@ public struct GatewaySubscription: Sendable, Hashable {
     public var pattern = SubjectPattern(.nats)
     /// The name of the app.
     public var app = SubjectTemplate("")
-    /// The topic for the app; nil: the subject.
+    /// The topic under which the app gets the message; nil for the message's own subject.
     public var topic: SubjectTemplate?
     /// How a message is coalesced with queued ones.
     public var coalesce: Coalesce?

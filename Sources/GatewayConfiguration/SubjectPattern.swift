@@ -29,7 +29,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private let parts: [WireText]
 
-    /// Matches only the empty subject.
+    /// Creates a pattern that matches only the empty subject.
     init(_ dialect: Dialect) {
         self.dialect = dialect
         description = ""
@@ -102,7 +102,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private let parts: [Part]
 
-    /// A text without placeholders.
+    /// Creates a template without placeholders.
     init(_ text: String) {
         description = text
         parts = [.text(text)]

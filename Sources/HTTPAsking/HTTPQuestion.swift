@@ -8,7 +8,7 @@ import TransferRules
 /// supports only the parts of HTTP that torpord needs. torpor-transfer, which downloads from other machines, follows
 /// the same rules for responses.
 ///
-/// Releasing the last reference cancels it.
+/// Releasing the last reference cancels the request.
 public final class HTTPQuestion {
     /// The target of the request.
     public struct Place: Hashable, Sendable, CustomStringConvertible {
@@ -84,7 +84,7 @@ public final class HTTPQuestion {
     private var head = ResponseHead()
     /// The incomplete line of the head, later the body.
     private var bytes: [UInt8] = []
-    /// Whether the response is complete and only the server's close of the connection is awaited.
+    /// Whether the response is complete, and only the end of the connection is awaited.
     public private(set) var isClosing = false
     private var isOver = false
 
@@ -102,7 +102,7 @@ public final class HTTPQuestion {
         do throws(Errno) {
             let address = place.host == "localhost" ? "127.0.0.1" : place.host
             let socket = try Sockets.connectTCP(address: address, port: place.port)
-            // Reset on close: no socket in TIME-WAIT may count as use of the app.
+            // Reset the connection when it is closed: a socket in TIME-WAIT would count as use of the app.
             if part != .status { try Sockets.resetOnClose(socket.raw) }
             source = try loop.watch(socket.raw, .writable) { [weak self] _ in self?.ask() }
             self.socket = socket
@@ -176,7 +176,7 @@ public final class HTTPQuestion {
 
     private func takeBody() {
         guard case .body(let most) = part else { return awaitClose() }
-        // A response to HTTP/1.0 is never chunked.
+        // The request uses HTTP/1.0, so a correct server sends no chunked response.
         if head["transfer-encoding"] != nil { return finish(.failure(.noHTTP)) }
         let length = head.length
         guard bytes.count <= most, length ?? 0 <= most else { return finish(.failure(.tooLong(most))) }

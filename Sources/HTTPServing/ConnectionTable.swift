@@ -2,9 +2,9 @@
 
 import CMicrohttpd
 
-/// The open connections of a server. If there are too many, each new one closes the one that has waited longest for
-/// its client. So partial requests, slow readers and idle connections cannot lock other clients out. Used only on the
-/// server's thread.
+/// The open connections of a server. If there are too many, each new connection closes the connection that has waited
+/// longest for its client. So partial requests, slow readers and idle connections cannot lock other clients out. Used
+/// only on the server's thread.
 final class ConnectionTable {
     /// An open connection.
     final class Entry {
@@ -54,8 +54,8 @@ final class ConnectionTable {
         return entry
     }
 
-    /// If there are too many connections, closes the one that has waited longest for its client. Also called after a
-    /// response, since perhaps no connection was waiting for its client when the last one was added.
+    /// If there are too many connections, closes the connection that has waited longest for its client. Also called
+    /// after a response, since perhaps no connection was waiting for its client when the last one was added.
     func trim(keeping newest: Entry? = nil) {
         guard entries.count - cut > most else { return }
         let waiting = entries.values.lazy.filter { $0 !== newest && !$0.isCut && $0.waitsSince != nil }

@@ -11,7 +11,7 @@ public protocol HTTPService: AnyObject, Sendable {
     func begin(_ head: HTTPHead) -> HTTPBeginning
 }
 
-/// What to do with a request after its head.
+/// What to do with a request whose head has arrived.
 public enum HTTPBeginning {
     /// Respond without reading the request's body.
     case answer(HTTPResponse)
@@ -27,7 +27,7 @@ public protocol HTTPExchange: AnyObject {
     func end(_ head: HTTPHead) -> HTTPDecision
 }
 
-/// What to do with a request after its body.
+/// What to do with a request whose body has arrived.
 public enum HTTPDecision {
     /// Respond now.
     case answer(HTTPResponse)
@@ -209,7 +209,7 @@ extension torpor_http_framing {
             return "a header is malformed: NAME: VALUE, on one line that ends with CRLF, without control characters"
         }
         if hosts > 1 { return "a request must not have several Host headers" }
-        // The checks of the origin would only see the first header.
+        // The checks of the origin read only the first of these headers, so a second one could contradict it.
         if origins > 1 || sites > 1 { return "a request must not have several Origin or Sec-Fetch-Site headers" }
         if lengths > 1 { return "a request must not have several Content-Length headers" }
         guard codings > 0 else { return nil }

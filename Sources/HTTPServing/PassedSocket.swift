@@ -16,7 +16,7 @@ public enum PassedSocket {
     }
 }
 
-/// Whether the program was asked to end, for all its threads.
+/// Shows all threads of the program whether the program was asked to end.
 public final class Stop: Sendable {
     /// Becomes readable when the program must end.
     public let counter: EventCounter

@@ -10,8 +10,8 @@ enum Amounts {
         return Quantity.text(.microseconds(Int64((seconds * 1_000_000).rounded())))
     }
 
-    /// Parses a number with a unit, or several of these (`1m30s`), to seconds. A number without a unit is multiplied
-    /// by `alone`; if that is nil, it is invalid.
+    /// Parses a number with a unit, or several of these (`1m30s`), to seconds. `alone` is the unit, in seconds, of a
+    /// number without a unit; if it is nil, such a number is invalid.
     static func seconds(_ text: String, units: [String: Double], alone: Double?) -> Double? {
         var total = 0.0
         var rest = text.trimmed[...]
@@ -28,8 +28,8 @@ enum Amounts {
         return total
     }
 
-    /// Parses a duration of a compose file (Go's time.ParseDuration) to seconds. A number without a unit, which
-    /// compose files must not have, counts as seconds.
+    /// Parses a duration of a compose file (Go's time.ParseDuration) to seconds. A number without a unit is invalid in
+    /// compose files, but counts as seconds here.
     static func compose(_ text: String) -> Double? {
         seconds(
             text,
@@ -83,7 +83,7 @@ enum Amounts {
         }
     }
 
-    /// The name of a signal in capitals, with the prefix `SIG`. A number stays as it is.
+    /// The name of a signal in capital letters, with the prefix `SIG`. The number of a signal stays as it is.
     static func signal(_ text: String) -> String {
         let name = text.trimmed.uppercased()
         return name.hasPrefix("SIG") || Int(name) != nil ? name : "SIG" + name

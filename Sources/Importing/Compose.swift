@@ -6,7 +6,7 @@ import WireText
 /// Imports a compose file. Each service becomes an app that runs in a container or, on request, an app that runs the
 /// service's command on this machine.
 enum Compose {
-    /// - Parameter others: further compose files, which are merged over the first, in this order.
+    /// - Parameter others: further compose files. They are merged over the first file, in this order.
     static func read(
         _ text: String,
         others: [(path: String, text: String)] = [],
@@ -21,7 +21,7 @@ enum Compose {
         let members = root.members ?? []
         let folder = SourceTree.folder(result.source)
         let variables = variables(folder, tree)
-        // A file of compose's first version has the services at its top level, not in a table `services`.
+        // In the first version of the format, services are at the top level, not in a table `services`.
         let isOld = root["services"] == nil && members.contains { $0.value["image"] != nil || $0.value["build"] != nil }
         guard let services = isOld ? members : root["services"]?.members else {
             throw ImportError("\(result.source): it has no table named services")
@@ -114,9 +114,9 @@ enum Compose {
         "compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
     ]
 
-    /// The further files that COMPOSE_FILE names, in the environment or in `.env`, if its first file is this one.
-    /// compose reads them instead of an override file. Nil if the variable is not set, or this file's name is not one
-    /// that compose looks for.
+    /// The further files that COMPOSE_FILE names, in the environment or in `.env`, if the first file that it names is
+    /// this one. compose reads these files instead of an override file. Nil if the variable is not set, or if this
+    /// file's name is not one of those that compose looks for.
     static func listed(
         after path: String,
         _ tree: SourceTree,
@@ -147,7 +147,8 @@ enum Compose {
         return others
     }
 
-    /// The override file that compose merges over a file with one of its default names, unless the user names files.
+    /// The override file that compose merges over a file with a default name such as `compose.yaml`, unless the user
+    /// names files.
     static func override(of path: String, _ tree: SourceTree) -> (path: String, text: String)? {
         guard names.contains(SourceTree.lastPart(path)) else { return nil }
         for name in overrides {
@@ -157,7 +158,7 @@ enum Compose {
         return nil
     }
 
-    /// The services of the files that `include` names. The paths in each file are relative to its own folder.
+    /// The services of the files that `include` names. Paths in such a file are relative to the folder of that file.
     private static func included(
         _ root: DataNode,
         _ folder: String,
@@ -189,7 +190,7 @@ enum Compose {
         return files
     }
 
-    /// Adds remarks about top-level keys other than `services`.
+    /// Adds remarks about the top-level keys beside `services`, which are not translated.
     private static func beside(
         _ members: OrderedTable<DataNode>,
         _ project: ComposeProject?,
@@ -211,7 +212,7 @@ enum Compose {
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }
     }
 
-    /// Makes a service into a oneshot app if other services wait for its successful end.
+    /// Makes a service a oneshot app if other services wait until it has ended successfully.
     private static func completed(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.flatMap(\.completed).map(WireText.init))
         for index in result.programs.indices where names.contains(WireText(result.programs[index].name)) {

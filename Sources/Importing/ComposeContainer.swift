@@ -20,8 +20,8 @@ struct ComposeContainer {
         self.project = project
     }
 
-    /// The keys that this type reads, and those that have no meaning for podman. `ComposeService` reads all other
-    /// keys.
+    /// The keys that this type translates, and the keys that have no meaning for podman. `ComposeService` translates
+    /// all other keys.
     static let known: Set = [
         "annotations", "build", "cap_add", "cap_drop", "configs", "container_name", "devices", "dns", "dns_opt",
         "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
@@ -170,7 +170,7 @@ struct ComposeContainer {
         }
         var command = words("command") ?? []
         if let entry = words("entrypoint") {
-            // An empty entrypoint removes the image's own: the first word of the command is then the program.
+            // An empty entrypoint removes the entrypoint of the image, so the first word of the command is the program.
             if entry.isEmpty, !command.isEmpty {
                 put("entrypoint", [command.removeFirst()])
             } else {
@@ -210,7 +210,7 @@ struct ComposeContainer {
         }
     }
 
-    /// Translates links: the other service is started first, and gets another name in the network.
+    /// Translates `links`: the linked service is started first, and gets another name in the network.
     private func links(_ program: inout ImportedProgram) {
         for link in texts("links") {
             let parts = link.split(separator: ":", maxSplits: 1).map(String.init)
@@ -285,8 +285,8 @@ struct ComposeContainer {
 
     /// Adds a remark that names the keys of a volume or network that are not translated.
     ///
-    /// - Parameter keys: keys that are not translated, by the table of the node that contains them; "" stands for the
-    ///   node itself.
+    /// - Parameter keys: keys that are not translated, by the name of the table that contains them; "" stands for the
+    ///   volume or network itself.
     private func remark(
         _ list: String,
         _ keys: [(table: String, keys: [String])],
@@ -402,7 +402,7 @@ struct ComposeContainer {
         if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
         for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
         for (host, address) in pairs("extra_hosts") {
-            // In its older form, an entry is "host:address".
+            // In the older form of `extra_hosts`, an entry of the list is "host:address".
             arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }

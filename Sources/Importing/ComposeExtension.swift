@@ -5,12 +5,12 @@ import WireText
 /// Resolves `extends`, by which a service inherits the keys of another service.
 final class ComposeExtension {
     private let tree: SourceTree
-    /// The other compose files that were read, each only once.
+    /// The other compose files that services extend. Each is read only once.
     private var files: [WireText: Services?] = [:]
-    /// How many values all services together have inherited so far.
+    /// The number of values that all services together have inherited so far.
     private var count = 0
 
-    /// The limit of `count`: as many values as a single file may contain.
+    /// The limit of `count`. It equals the number of values that a single file may contain.
     private static let countLimit = 200_000
     private static let depthLimit = 16
 

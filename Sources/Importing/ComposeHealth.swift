@@ -4,7 +4,7 @@
 struct ComposeHealth {
     let node: DataNode?
     let folder: String
-    /// The name of the health check in remarks.
+    /// How remarks call the health check: the name of its key.
     var title = "healthcheck"
     /// Whether the app is terminated when the check fails too often. If not, only the app's launch waits for the
     /// check.
@@ -71,8 +71,8 @@ struct ComposeHealth {
                 at: own.place
             )
         }
-        // How long compose waits before it counts a service as unhealthy: the start period, in which failures do not
-        // count, then the configured number of failures.
+        // The time after which compose counts a service as unhealthy: the start period, in which failures do not count,
+        // plus the time of the configured number of failures.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         if ends, !isInside {
@@ -85,7 +85,7 @@ struct ComposeHealth {
         )
     }
 
-    /// Translates the check to `container.health`, by which torpord also detects that the app is ready.
+    /// Translates the check to `container.health`, from which torpord also learns that the app is ready.
     private func inside(
         _ container: OrderedTable<TOMLValue>,
         _ words: [String],

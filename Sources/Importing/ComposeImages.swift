@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The programs of well-known images, for services whose command contains only options. The entrypoint of official
-/// images inserts the program before a command that begins with "-"; in other images the program is the entrypoint.
-/// Sources: the images' documentation and Dockerfiles.
+/// The programs of well-known images, for services whose command contains only options. In official images, the
+/// entrypoint puts the program before a command that begins with "-". In other images, the program itself is the
+/// entrypoint. Sources: the images' documentation and Dockerfiles.
 enum ComposeImages {
     private static let programs = [
         "alertmanager": "alertmanager", "caddy": "caddy", "consul": "consul", "etcd": "etcd", "haproxy": "haproxy",
@@ -12,7 +12,8 @@ enum ComposeImages {
         "registry": "registry", "traefik": "traefik", "valkey": "valkey-server", "vault": "vault",
     ]
 
-    /// The registries and organisations that publish these images.
+    /// The registries and organisations that publish these images. An image of the same name from elsewhere may contain
+    /// another program.
     private static let publishers: Set = [
         "", "library", "docker.io", "docker.io/library", "docker.io/prom", "docker.io/grafana", "prom",
         "quay.io/prometheus",

@@ -3,15 +3,15 @@
 /// Expands `$NAME` and `${NAME…}` in the texts of a compose file.
 struct ComposeInterpolation {
     let variables: [String: String]
-    /// Variables without a default that were replaced by the empty string because they are not set.
+    /// Variables that are not set and have no default. They were replaced by the empty string.
     var missing: [String] { unset.names }
-    /// Variables that are required (`${NAME?sentence}`) but not set; for `:?` also those that are empty.
+    /// Required variables (`${NAME?sentence}`) that are not set; for `${NAME:?sentence}`, also those that are empty.
     var wanted: [String] { needed.names }
 
     private var unset = Names()
     private var needed = Names()
-    /// For each `${` of the text, the position of its closing brace. All are found in one pass, because a text may
-    /// have very many `${` without one.
+    /// For each `${` of the text, the position of its closing brace. All positions are found in one pass, because
+    /// searching for each brace would take long in a text with very many `${` that are not closed.
     private var ends: [String.Index: String.Index] = [:]
 
     /// Names without duplicates, in the order of their first occurrence.

@@ -2,8 +2,8 @@
 
 import WireText
 
-/// Merges a compose file over another one, or a service over the service that it extends, by the merge rules of the
-/// compose specification. The tags `!reset` and `!override` stay in the result, for later merges;
+/// Merges a compose file over another file, or a service over the service that it extends, by the rules of the compose
+/// specification. The tags `!reset` and `!override` stay in the result, because later merges need them;
 /// ``DataNode/withoutReset`` applies `!reset` at the end.
 enum ComposeMerge {
     /// Merges a whole compose file over another one.
@@ -113,7 +113,7 @@ enum ComposeMerge {
         return list
     }
 
-    /// Converts a list of names to a table of members without values.
+    /// Converts a list of names to a table whose members have no values.
     private static func table(_ node: DataNode) -> DataNode {
         guard let elements = node.list else { return node }
         var table = node
@@ -174,7 +174,7 @@ enum ComposeMerge {
 }
 
 extension DataNode {
-    /// The node without values tagged `!reset`.
+    /// The node without the values that are tagged `!reset`.
     var withoutReset: DataNode {
         var node = self
         switch value {

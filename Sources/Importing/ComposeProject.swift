@@ -2,7 +2,7 @@
 
 import WireText
 
-/// What the services of a compose file share: the names of networks and volumes, and the files of secrets and
+/// What the services of a compose file have in common: the names of networks and volumes, and the files of secrets and
 /// configs.
 struct ComposeProject {
     /// The name of the project, which is also the name of its default network.
@@ -43,8 +43,8 @@ struct ComposeProject {
         return node?["external"]?.flag == true ? key : "\(name)_\(key)"
     }
 
-    /// Remarks, as sentences, about networks that need options: torpord creates networks at the first launch, but
-    /// without options.
+    /// Remarks about networks that need options. At the first launch, torpord creates missing networks, but without
+    /// options.
     var networkRemarks: [String] {
         (networks?.members ?? []).compactMap { key, node in
             var options: [String] = []
@@ -87,7 +87,8 @@ struct ComposeProject {
         return "create the volume \(volume(key)) yourself with ‘podman volume create’: it has driver_opts"
     }
 
-    /// The file of a secret or config, if the compose file names one; otherwise its name in podman.
+    /// The file of a secret or config, if the compose file names one. For an external secret, the secret's name in
+    /// podman instead.
     func file(_ key: String, isSecret: Bool, _ folder: String) -> (path: String?, name: String?) {
         let node = (isSecret ? secrets : configs)?[key]
         if let file = node?["file"]?.text { return (SourceTree.join(folder, file), nil) }

@@ -8,7 +8,7 @@ struct ComposeService {
     let folder: String
     let variables: [String: String]
     let name: String
-    /// The project of the services' containers; nil if services become programs on this machine.
+    /// The project to which the services' containers belong; nil if services become programs on this machine.
     var project: ComposeProject?
     var profiles = ComposeProfiles([], [:])
 
@@ -24,7 +24,8 @@ struct ComposeService {
     private static let network = "its network is the machine's, where services are at localhost"
     private static let rights = "it has the rights of its user"
     private static let shares = "resources sets its share of the machine, as in resources.active.cpu_weight"
-    /// Keys that only a container can have, with the reason why they are left out for a program on this machine.
+    /// Keys that have a meaning only for a container, with the reason why they are left out for a program on this
+    /// machine.
     private static let containers: [String: String] = [
         "annotations": container, "attach": container, "build": container, "container_name": container,
         "credential_spec": container, "develop": container, "domainname": container, "hostname": container,
@@ -112,7 +113,7 @@ struct ComposeService {
 
     // MARK: The program
 
-    /// The words of `command` or `entrypoint` (nil if a quote is not closed), and whether the key is set.
+    /// The words of `command` or `entrypoint`, and whether the key is set. The words are nil if a quote is not closed.
     private func words(_ key: String) -> (words: [String]?, isThere: Bool) {
         guard let node = node[key], !node.isNull else { return (nil, false) }
         if let list = node.list { return (list.compactMap(\.text), true) }
@@ -164,7 +165,7 @@ struct ComposeService {
         guard let node = node["environment"] else { return }
         var missing: [String] = []
         for (name, value) in node.members ?? [] {
-            // In compose and for an app, a variable without a value gets its value from the caller's environment.
+            // A variable without a value gets its value from the environment of the caller, in compose and in Torpor.
             if let text = value.text ?? (value.isNull ? variables[name] : nil) {
                 program.setVariable(name, text)
             } else if value.isNull {
@@ -181,7 +182,7 @@ struct ComposeService {
                 missing.append(text)
             }
         }
-        // A program on this machine inherits such variables from the supervisor.
+        // Add this remark only for containers: a program on this machine inherits such variables from the supervisor.
         if project != nil, !missing.isEmpty {
             let verb = missing.count > 1 ? "have no value here, and are" : "has no value here, and is"
             program.remark("\(LeftOutKeys.list(missing)) of environment \(verb) left out", at: node.place)
@@ -295,8 +296,8 @@ struct ComposeService {
         }
     }
 
-    /// Translates `profiles`: compose starts the service only if one of its profiles is active. If none is, the app
-    /// is not launched at the supervisor's start.
+    /// Translates `profiles`. compose starts the service only if one of its profiles is active, so if none is, torpord
+    /// does not launch the app at its start.
     @discardableResult
     private func profiles(_ program: inout ImportedProgram) -> [String] {
         let tags = (node["profiles"]?.list ?? []).compactMap(\.text).filter { !$0.isEmpty }
@@ -323,7 +324,7 @@ struct ComposeService {
     }
 }
 
-/// The active profiles. compose starts their services in addition to the services without profiles.
+/// The active profiles. compose starts the services of active profiles in addition to those without profiles.
 struct ComposeProfiles {
     private let names: Set<WireText>
 

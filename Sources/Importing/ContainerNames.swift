@@ -3,7 +3,7 @@
 import Configuration
 import WireText
 
-/// Sets the values that contain containers' names, once all apps have their names.
+/// Sets the values that contain the names of containers. This is possible only once all apps have their names.
 enum ContainerNames {
     static func assign(_ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
@@ -23,8 +23,8 @@ enum ContainerNames {
         }
     }
 
-    /// If an app joins the network of a container or mounts its volumes, makes it require the app that has this
-    /// container.
+    /// If an app joins the network of another app's container or mounts its volumes, makes the app require that other
+    /// app.
     static func link(_ result: inout ImportedConfiguration) {
         var programs: [WireText: String] = [:]
         for program in result.programs where program.isTranslated {
@@ -107,7 +107,7 @@ enum ContainerNames {
         program["container"] = .table(table)
     }
 
-    /// Adds names of services that other services have defined (`links` of compose) to the networks that both share.
+    /// Adds the names by which services know other services (`links` of compose) to the networks that both are in.
     static func alias(_ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
         for (index, program) in result.programs.enumerated() where program.isTranslated {

@@ -33,7 +33,8 @@ struct ContainerOptions {
 
     private mutating func append(_ value: String, to key: String) {
         var values = lists[key] ?? []
-        // Remove the array from the dictionary while it is changed: otherwise each added value would copy the array.
+        // Remove the array from the dictionary while it is changed. Otherwise the dictionary keeps a reference, and
+        // each added value copies the array.
         lists[key] = []
         values.append(value)
         lists[key] = values
@@ -174,7 +175,8 @@ struct ContainerOptions {
 
     // MARK: Values
 
-    /// Parses an entrypoint: a list of words in JSON, or a single word. An empty entrypoint removes the image's own.
+    /// Parses an entrypoint: a list of words in JSON, or a single word. An empty entrypoint removes the entrypoint of
+    /// the image.
     private static func entrypoint(_ text: String) -> [String] {
         if text.hasPrefix("["), let words = DataNode.words(ofJSON: text) { return words }
         return text.isEmpty ? [] : [text]
@@ -255,7 +257,7 @@ struct ContainerOptions {
     /// Adds a network: a name, a mode, or docker's syntax `name=NAME,alias=…`.
     private mutating func network(_ text: String) {
         guard text.hasPrefix("name=") else {
-            // These words mean the default network in both docker and podman.
+            // In docker and in podman, these words mean the default network.
             if text == "default" || text == "bridge" || text.isEmpty { return }
             return append(text, to: "networks")
         }
@@ -307,8 +309,8 @@ struct ContainerOptions {
         program.remark(leftOut)
     }
 
-    /// Adds an alias for the container in its network. If it has exactly one network, the alias becomes an option of
-    /// that network.
+    /// Adds an alias for the container in its network. If the container has exactly one network, the alias becomes an
+    /// option of that network.
     private mutating func named(_ name: String) {
         guard !aliases.isEmpty else { return }
         guard networks.count == 1, let network = networks.first, !ContainerSpecification.isMode(network) else {

@@ -4,7 +4,7 @@ import Configuration
 
 /// Translates values that docker, podman and compose files have in common.
 enum ContainerValues {
-    /// The image's name with a registry. docker searches Docker Hub for a name without a registry; podman asks for a
+    /// The image's name with a registry. If a name has no registry, docker searches Docker Hub, but podman asks for a
     /// registry or refuses the name.
     static func qualified(_ image: String) -> String {
         let parts = image.split(separator: "/", maxSplits: 1)
@@ -32,7 +32,7 @@ enum ContainerValues {
         let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard fields.count > 1 else { return text }
         guard !fields[0].hasPrefix("~") else { return nil }
-        // Options that are the default, or have a meaning only for Docker Desktop.
+        // Skip options that are the default, or have a meaning only for Docker Desktop.
         let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
         let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
             .filter { !others.contains($0) }
@@ -50,7 +50,8 @@ enum ContainerValues {
         return text[..<sign] + "=" + (isFile ? SourceTree.join(folder, value) : value)
     }
 
-    /// Translates a restart policy: `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`.
+    /// Translates a restart policy: `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`. `limit` is a
+    /// maximum number of restarts that is given elsewhere.
     static func restart(_ text: String, limit: Int? = nil, _ program: inout ImportedProgram) {
         var rule = text
         var limit = limit
@@ -106,7 +107,8 @@ enum ContainerValues {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
-    /// Adds a remark about mounted paths that do not exist on this machine: docker creates them, podman does not.
+    /// Adds a remark about mounted paths that do not exist on this machine, because docker creates such paths and
+    /// podman does not.
     static func mounts(_ tree: SourceTree, _ result: inout ImportedConfiguration) {
         var missing = OrderedTable<Void>()
         for index in result.programs.indices where result.programs[index].isTranslated {
@@ -155,7 +157,7 @@ enum ContainerValues {
         )
     }
 
-    /// Sets that connections wake suspended containers, whether they come from this machine or from another
+    /// Makes connections wake suspended containers, whether the connections come from this machine or from another
     /// container.
     static func wake(_ result: inout ImportedConfiguration) {
         let workers = Workers(result)

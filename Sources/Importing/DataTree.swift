@@ -6,7 +6,8 @@ import Varlink
 struct DataNode: Sendable {
     indirect enum Value: Sendable {
         case null
-        /// A text. `isPlain` is true if it is written without quotes, so that it may be a number or a boolean.
+        /// A text. `isPlain` is true if the source contains the text without quotes, so that it may be a number or a
+        /// boolean.
         case scalar(String, isPlain: Bool)
         case list([DataNode])
         case map(OrderedTable<DataNode>)
@@ -72,7 +73,7 @@ struct DataNode: Sendable {
 
     var integer: Int? { text.flatMap { Int($0) } }
 
-    /// The value as messages show it: its text in quotes, or its kind.
+    /// The value in the form for messages: a text in quotes, or the kind of the value.
     var shown: String { text.map { quoted($0) } ?? kind }
 
     /// The kind of the value with an article, such as `a list`.
@@ -99,7 +100,7 @@ struct DataNode: Sendable {
 }
 
 extension DataNode {
-    /// The words of a JSON list; nil if the text is no JSON list of words.
+    /// The words of a JSON list of strings; nil if the text is anything else.
     static func words(ofJSON text: String) -> [String]? {
         (try? JSON.parse(text)).flatMap { DataNode($0).list?.compactMap(\.text) }
     }
@@ -119,8 +120,8 @@ extension DataNode {
     }
 }
 
-/// JSON as people write it for PM2, with comments, names without quotes, and trailing commas; and the literals of
-/// JavaScript that `pm2 prettylist` prints.
+/// Parses JSON as people write it for PM2: with comments, names without quotes, and trailing commas. Also accepts the
+/// JavaScript literals that `pm2 prettylist` prints.
 enum LooseJSON {
     static func parse(_ text: String) throws(ImportError) -> DataNode {
         let plain = withoutComments(text)
@@ -129,8 +130,8 @@ enum LooseJSON {
         return try YAML.parse(withJSONStrings(plain).replacing("\t", with: " "), as: "JSON")
     }
 
-    /// The text with the strings of JavaScript as strings of JSON: others stand in `'` or `` ` ``, where a backslash
-    /// escapes too, and long ones are sums (`'a\n' + 'b'`).
+    /// The text with JavaScript's strings replaced by JSON's. JavaScript also allows `'` and `` ` `` as quotes, with
+    /// backslash escapes as in JSON, and long strings as sums (`'a\n' + 'b'`).
     static func withJSONStrings(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         var rest = text.unicodeScalars[...]
@@ -143,7 +144,7 @@ enum LooseJSON {
             var quote = scalar
             while true {
                 copyString(until: quote, &rest, &result)
-                // A sum continues after its plus sign.
+                // If a plus sign follows, the sum continues with the string after it.
                 var after = rest.drop { $0.properties.isWhitespace }
                 guard after.popFirst() == "+" else { break }
                 after = after.drop { $0.properties.isWhitespace }
@@ -164,7 +165,8 @@ enum LooseJSON {
             switch scalar {
             case "\\":
                 guard let next = rest.popFirst() else { return }
-                // JSON has no \' and no \`, and YAML reads \xNN as JavaScript does.
+                // JSON has no `\'` and no `` \` ``, so drop the backslash. Keep `\xNN`, which YAML decodes as
+                // JavaScript does.
                 if !"'`".unicodeScalars.contains(next) { result.append(scalar) }
                 result.append(next)
             case "\"": result.append(contentsOf: "\\\"".unicodeScalars)

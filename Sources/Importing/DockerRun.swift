@@ -63,10 +63,10 @@ enum DockerRun {
         return word.contains("env-file") || value == "." || ["./", "../", ".:"].contains { value.hasPrefix($0) }
     }
 
-    /// Words that may come before the command.
+    /// Words that may come before `docker` or `podman` in a command line.
     private static let before: Set = ["sudo", "exec", "time", "nohup"]
 
-    /// The index of the first option; nil if the words are not a `docker run` or `podman run`.
+    /// The index of the first option; nil if the words are no `docker run` or `podman run` command.
     private static func start(_ words: ArraySlice<ShellText.Word>) -> Int? {
         guard let first = words.first, ["docker", "podman"].contains(SourceTree.lastPart(first.text)) else {
             return nil

@@ -2,8 +2,8 @@
 
 import Configuration
 
-/// The differences between a file of variables as programs such as dotenv read it, and as torpord reads it for
-/// `environment_file`.
+/// Finds the lines in a file of variables that torpord reads differently, for `environment_file`, than programs such as
+/// dotenv.
 enum Dotenv {
     /// A sentence about the differences, without a full stop; nil if there are none, or the file cannot be read.
     static func difference(_ path: String, _ tree: SourceTree) -> String? {
@@ -31,10 +31,11 @@ enum Dotenv {
             + "after a value belongs to the value, and \\n in quotes stays as it is"
     }
 
-    /// The most lines in a sentence.
+    /// The maximum number of lines that a sentence names.
     private static let most = 10
 
-    /// The variable in a line, as dotenv reads it; nil for other lines, and for a value of several lines.
+    /// The variable in a line, as dotenv reads it. Nil for other lines, and for a value that continues on further
+    /// lines.
     private static func entry(_ line: Substring) -> (name: String, value: String)? {
         var text = line.trimmed[...]
         if text.hasPrefix("export ") { text = text.dropFirst("export ".count) }
@@ -47,8 +48,8 @@ enum Dotenv {
         guard let end = end(of: inner, quote) else { return nil }
         let quoted = String(inner[..<end])
         let isEscaped = quote == "\"" && (quoted.contains("\\n") || quoted.contains("\\r"))
-        // dotenv interprets only `\n` and `\r`, and keeps every other backslash. If a text contains one of these two,
-        // the values differ anyway, so the other backslashes need no exact handling.
+        // dotenv decodes only `\n` and `\r`, and keeps every other backslash. A text that contains one of these two is
+        // read differently by torpord in any case, so the other backslashes need no exact handling.
         let theirs = isEscaped ? quoted.replacing("\\n", with: "\n").replacing("\\r", with: "\r") : quoted
         return (text[..<equals].trimmed, theirs)
     }

@@ -34,8 +34,8 @@ public struct FirstApp: Sendable, Equatable {
     /// Converts a text to a valid app name.
     public static func validName(_ text: String) -> String { Names.valid(text) }
 
-    /// The words of a command that a user has typed. If the command needs a shell, they call one. Nil if a quote is
-    /// not closed.
+    /// The words of a command that a user has typed. If the command needs a shell, the words run a shell with the
+    /// command. Nil if a quote is not closed.
     public static func words(_ command: String) -> [String]? {
         guard let words = ShellWords.split(command), !words.isEmpty else { return nil }
         return ShellWords.need(command) == .none ? words : ["/bin/sh", "-c", command]

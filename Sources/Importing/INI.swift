@@ -14,7 +14,7 @@ struct INI {
         let name: String
         let line: SourceLine
         private(set) var entries: [Entry] = []
-        /// For each key, the index of its last entry.
+        /// For each key, the index of its last entry, which is the one that counts.
         private var places: [WireText: Int] = [:]
 
         init(name: String, line: SourceLine) {
@@ -42,7 +42,7 @@ struct INI {
 
     private(set) var sections: [Section] = []
     private var places: [WireText: Int] = [:]
-    /// Lines that are neither a section, an entry nor a comment.
+    /// Lines that are neither the head of a section, an entry nor a comment.
     private(set) var strays: [SourceLine] = []
 
     subscript(name: String) -> Section? { places[WireText(name)].map { sections[$0] } }
@@ -57,8 +57,8 @@ struct INI {
 
     /// Parses a text.
     ///
-    /// A line that begins with `;` or `#` is a comment. So is the end of a line from a blank followed by `;` or `#`
-    /// on. An indented line continues the value before it. Sections with the same name are merged.
+    /// A line that begins with `;` or `#` is a comment. Within a line, a comment begins at a blank followed by `;` or
+    /// `#`. An indented line continues the value before it. Sections with the same name are merged.
     ///
     /// - Parameter file: the file's name, if it is not the imported file itself.
     init(_ text: String, file: String? = nil) {

@@ -16,10 +16,10 @@ public struct ImportedConfiguration: Sendable {
     /// Remarks that concern the whole configuration.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
-    /// Whether a container's name was refused as invalid, so that names must be assigned again.
+    /// Whether the name of a container was refused as invalid. Then names must be assigned again.
     var isRenamed = false
-    /// Why parts of the source that do not fit its kind were left out. If the source has no program, the error is the
-    /// first of these reasons.
+    /// Reasons why parts of the source were left out because they do not fit its kind. If the source contains no
+    /// program, the first of these reasons becomes the error.
     private(set) var doubts: [String] = []
 
     init(kind: SourceKind, source: String) {
@@ -29,14 +29,14 @@ public struct ImportedConfiguration: Sendable {
 
     /// The maximum size of the result in bytes: a larger torpor.toml cannot be loaded.
     static let sizeLimit = ConfigurationSystem.fileLimit
-    /// The maximum number of processes: torpor-keeper has no more slots.
+    /// The maximum number of processes, which is the number of slots that torpor-keeper has.
     static let processLimit = 16_384
     /// The approximate size of all programs in bytes.
     private var size = 0
     private var processes = 0
 
-    /// Adds a program. Throws if the result becomes too large: it may be much larger than the source, because each
-    /// app repeats the values that programs share.
+    /// Adds a program. Throws if the result becomes too large: it can be much larger than the source, because settings
+    /// that programs share in the source are repeated for each app.
     mutating func append(_ program: ImportedProgram) throws(ImportError) {
         size += program.size
         processes += program.processes
@@ -70,7 +70,7 @@ public struct ImportedConfiguration: Sendable {
 
     /// Adds a remark about a part of the source that is not a program.
     ///
-    /// - Parameter reason: the sentence, without a capital letter at its start and without a full stop.
+    /// - Parameter reason: the reason as a sentence, but without a capital letter at its start and without a full stop.
     mutating func doubt(_ reason: String, at place: SourceLine? = nil) {
         doubts.append(reason)
         remark(reason.prefix(1).uppercased() + reason.dropFirst() + ".", at: place)
@@ -90,21 +90,21 @@ public struct ImportedProgram: Sendable {
     public internal(set) var line: Int?
     /// The keys of the app that the program became.
     var keys: [String: TOMLValue] = [:]
-    /// Keys that Torpor refuses as invalid. The result contains them as comments.
+    /// Keys that Torpor refuses as invalid. The resulting torpor.toml contains them as comments.
     var refused: [(key: String, value: TOMLValue)] = []
-    /// The programs that this one requires, by their names in the source.
+    /// The names, in the source, of the programs that this program requires.
     var requires: [String] = []
-    /// The programs that are started before this one, by their names in the source.
+    /// The names, in the source, of the programs that are started before this program.
     var after: [String] = []
     /// For an s6-rc bundle: the names of its services.
     var contents: [String] = []
     /// For compose: the services that must have ended successfully before this service is started.
     var completed: [String] = []
-    /// For a container: a command that podman runs inside the container as a probe. It is set last, because it
-    /// contains the container's name, which depends on the app's name.
+    /// For a container: a command that podman runs inside the container as a probe. It is set last, because it contains
+    /// the container's name, which depends on the app's name.
     var probe: [String] = []
-    /// For a container that joins another container's network: the name in the source of the program with that
-    /// container.
+    /// For a container that joins the network of another container: the name, in the source, of the program with that
+    /// other container.
     var joined: String?
     /// Whether the container also shares IPC and the host name with the container whose network it joins, as the
     /// containers of a pod do.
@@ -116,12 +116,12 @@ public struct ImportedProgram: Sendable {
     /// ports inside its container.
     var origin: String?
     var exposes = false
-    /// For a container with the volumes of other containers: the names in the source of their programs, each with
-    /// podman's options after the name, such as `:ro`.
+    /// For a container that mounts the volumes of other containers: the names, in the source, of their programs. Each
+    /// has podman's options after the name, such as `:ro`.
     var volumesFrom: [(program: String, options: String)] = []
     /// How many of the container's last arguments contain other containers' names.
     var addedArguments = 0
-    /// For compose: names that this service gives to other services in its networks (`links`).
+    /// For compose: the names by which this service knows other services in its networks (`links`).
     var links: [(program: String, alias: String, place: SourceLine?)] = []
     /// For supervisord: the program's priority. Programs with lower values are started earlier.
     var priority = SupervisordPriority()
@@ -137,7 +137,7 @@ public struct ImportedProgram: Sendable {
     /// The approximate size of the program's keys in bytes.
     var size: Int { keys.values.reduce(name.utf8.count) { $0 + $1.size } }
 
-    /// How many processes the program has, which become instances.
+    /// The number of processes that the program has; several processes become instances of the app.
     var processes: Int {
         guard case .integer(let count) = keys["instances"] else { return 1 }
         return Int(count)
@@ -167,8 +167,7 @@ public struct ImportedProgram: Sendable {
         remark("is not translated: \(reason)", at: place)
     }
 
-    /// Makes sure that only a user can launch the app: if the user that its configuration names is missing, it would
-    /// run as root.
+    /// Makes sure that only a user can launch the app, because its configured user is missing and it would run as root.
     mutating func withhold() {
         keys["launch"] = .string("on-demand")
         let waking = ["sockets", "timers", "paths"].filter { keys[$0] != nil }
@@ -189,8 +188,8 @@ public struct ImportedProgram: Sendable {
         set(inTable: "environment", name, .string(value))
     }
 
-    /// Sets a member of a table. While it is changed, the table is removed from `keys`: otherwise each change would
-    /// copy the table.
+    /// Sets a member of a table. While the table is changed, it is removed from `keys`, because otherwise each change
+    /// would copy the table.
     mutating func set(inTable key: String, _ name: String, _ value: TOMLValue) {
         var table = OrderedTable<TOMLValue>()
         if case .table(let members) = keys.removeValue(forKey: key) { table = members }
@@ -214,7 +213,7 @@ public struct ImportError: Error, Sendable, Hashable, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// The text in quotes, shortened to one line.
+/// The text in quotes, shortened and on one line.
 func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(100) {

@@ -93,7 +93,7 @@ public enum Importer {
     /// The error for a configuration that is a JavaScript program, which only node can evaluate.
     static func program(_ path: String) -> ImportError {
         let name = SourceTree.lastPart(path)
-        // node treats a file as JavaScript only if it has one of these extensions.
+        // node accepts a file as JavaScript only if it has one of these extensions, so suggest such a name.
         let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
         return ImportError(
             "\(path) is a program, which is not run: write its result as JSON, as in "
@@ -190,8 +190,8 @@ public enum Importer {
         return try read(file.path, as: file.kind, in: tree)
     }
 
-    /// Imports a folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d. Nil if
-    /// the folder has no such files.
+    /// Imports a folder of files that the supervisord.conf of another folder includes, such as /etc/supervisor/conf.d.
+    /// Nil if the folder contains no such files.
     private static func supervisordFiles(
         _ path: String,
         _ tree: SourceTree
@@ -209,7 +209,7 @@ public enum Importer {
         return try finished(result)
     }
 
-    /// The files in a folder that can be imported, as their usual names show.
+    /// The files in a folder that can be imported, recognised by their usual names.
     public static func files(in folder: String, _ tree: SourceTree) -> [(path: String, kind: SourceKind)] {
         let usual: [(name: String, kind: SourceKind)] = [
             ("Procfile", .procfile), ("Procfile.dev", .procfile), ("supervisord.conf", .supervisord),
@@ -222,8 +222,8 @@ public enum Importer {
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
 
-    /// The files in a folder that are configurations written as JavaScript programs, as their usual names show. They
-    /// cannot be imported directly: ``read(_:as:in:)`` throws an error that says how to convert them.
+    /// The files in a folder that are configurations in the form of JavaScript programs, recognised by their usual
+    /// names. They cannot be imported directly: ``read(_:as:in:)`` throws an error that says how to convert them.
     public static func programs(in folder: String, _ tree: SourceTree) -> [String] {
         ["ecosystem.config", "pm2.config"].flatMap { name in
             ["js", "cjs", "mjs", "ts"].map { "\(folder)/\(name).\($0)" }
@@ -235,7 +235,7 @@ public enum Importer {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
     }
 
-    /// Which supervisor's configuration a file contains; nil if it is not known, or if the file is named like a
+    /// The kind of supervisor whose configuration a file contains. Nil if it is unknown, or if the file is named like a
     /// configuration of Torpor.
     public static func kind(ofFile path: String, _ tree: SourceTree) -> SourceKind? {
         guard !path.hasSuffix(".toml"), let text = tree.text(path) else { return nil }

@@ -6,10 +6,10 @@ import WireText
 enum Names {
     static func assign(_ result: inout ImportedConfiguration) {
         var taken: Set<String> = []
-        // For each name, the number to try next if it is taken. So a thousand programs of one name need only a
-        // thousand tries.
+        // For each name, the number to try next if the name is taken. So a thousand programs with the same name need
+        // only a thousand tries.
         var numbers: [String: Int] = [:]
-        // Programs that do not become apps get their names last, so that they take no app's name.
+        // Programs that do not become apps get their names last, so that they do not take the name of an app.
         let order =
             result.programs.indices.filter { result.programs[$0].isTranslated }
             + result.programs.indices.filter { !result.programs[$0].isTranslated }
@@ -33,7 +33,7 @@ enum Names {
         lookUp(&result)
     }
 
-    /// The name with only letters, digits, `-`, `_` and `.`; it does not begin with `.` or `-`, and has at most 64
+    /// The name reduced to letters, digits, `-`, `_` and `.`, without `.` or `-` at its beginning, and with at most 64
     /// characters.
     static func valid(_ name: String) -> String {
         var result = ""
@@ -53,7 +53,7 @@ enum Names {
         return end == inner.startIndex ? "app" : String(inner[..<end].prefix(64))
     }
 
-    /// Replaces the names in `requires` and `after`, which come from the source, by names of apps.
+    /// Replaces the names in `requires` and `after`, which are names of programs in the source, by names of apps.
     private static func lookUp(_ result: inout ImportedConfiguration) {
         var apps: [WireText: [String]] = [:]
         for program in result.programs where program.isTranslated {

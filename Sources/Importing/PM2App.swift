@@ -5,13 +5,14 @@ import Configuration
 
 /// Translates one app of an ecosystem file.
 struct PM2App {
-    /// The highest number of restarts that a configuration can allow. In practice, torpord never gives up the app.
+    /// The highest limit of restarts that a configuration can have: with this limit, torpord in practice never gives up
+    /// the app.
     static let noLimit = 10_000
 
     let node: DataNode
     let folder: String
     let tree: SourceTree
-    /// The PATH of the shell that started the app, which PM2 passed on to it.
+    /// The PATH of the shell in which the user started the app. PM2 passed it on to the app.
     var path: String
 
     /// The command of an app.
@@ -39,7 +40,7 @@ struct PM2App {
         "stop_exit_codes", "wait_ready", "shutdown_with_message", "disable_logs", "autostart", "treekill", "port",
         "instance_var", "increment_var",
     ]
-    /// Those known keys whose value must be a single text.
+    /// The known keys whose value must be a single text.
     private static let texts: Set = [
         "out", "out_log", "err", "err_log", "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart",
         "error_file", "out_file",
@@ -51,7 +52,7 @@ struct PM2App {
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
     private static let processes = "‘torpor status’ and ‘torpor list --json’ show the process"
     private static let daemon = "only PM2 itself uses such keys"
-    /// Keys without a meaning for an app, with the reason.
+    /// Keys that have no meaning for an app of Torpor, each with the reason.
     private static let idle: [String: String] = [
         "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
         "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
@@ -129,7 +130,7 @@ struct PM2App {
         if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil, !tree.exists(path),
             interpreter == nil || interpreter == "none" || interpreter == "node"
         {
-            // The script names a program on the PATH, such as npm.
+            // The script is the name of a program on the PATH, such as npm.
             return Command(words: [script] + arguments)
         }
         switch interpreter {
@@ -148,7 +149,8 @@ struct PM2App {
         }
     }
 
-    /// The command for a script that contains blanks: PM2 passes it to bash as a shell line, without other arguments.
+    /// The command for a script that contains blanks. PM2 passes such a script to bash as a shell line, without other
+    /// arguments.
     private func line(_ script: String, _ directory: String, _ program: inout ImportedProgram) -> Command? {
         guard ShellWords.split(script)?.first.map({ !$0.isEmpty }) == true else {
             program.cannot("its script \(quoted(script)) has a quote that is not closed")
@@ -175,8 +177,8 @@ struct PM2App {
         return command
     }
 
-    /// The interpreter that the app names; nil if it names none. For `node@VERSION`, the path of that version's node in
-    /// nvm's folder.
+    /// The interpreter that the configuration of the app names; nil if it names none. For `node@VERSION`, the path of
+    /// that version of node in the folder of nvm.
     private func interpreter(_ program: inout ImportedProgram) -> String? {
         let name = [node["interpreter"]?.text, node["exec_interpreter"]?.text].lazy.compactMap { $0 }.first { $0 != "" }
         guard let name, name.hasPrefix("node@") else { return name }
@@ -289,20 +291,22 @@ struct PM2App {
                 backoff["factor"] = .integer(1)
                 if let delay, delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
             } else {
-                // PM2 restarts an app without a delay, even if it ends at once each time.
+                // PM2 restarts an app without a delay even if it ends at once each time, so keep the longest delay
+                // short.
                 backoff["cap"] = .string("15s")
             }
             backoff["limit"] = .integer(Int64(limit ?? Self.noLimit))
             if let limit {
-                // If every run of an app lasts for min_uptime, `limit` restarts never happen within this window.
+                // Choose the window so short that `limit` restarts never happen within it if every run lasts for
+                // min_uptime.
                 let window = max(1e-3, Double(limit) * (stable ?? 1))
                 backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
             }
             program["restart_backoff"] = .table(backoff)
             program["stable_after"] = Amounts.duration(seconds: stable ?? 1).map(TOMLValue.string)
         }
-        // With a restart delay and without `min_uptime`, an app may end soon each time on purpose, like a periodic job.
-        // So do not treat an early end as a failed launch then.
+        // With a restart delay and without `min_uptime`, the app may be meant to end soon, like a periodic job. So do
+        // not treat an early end as a failed launch then.
         if restarts, stable != nil || (delay ?? 0) == 0 { launching(stable ?? 1, &program) }
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
@@ -319,7 +323,8 @@ struct PM2App {
                 let least = max(timeout, min(stable ?? 1, Self.longestLaunch) + 1)
                 program["launch_deadline"] = Amounts.duration(seconds: least).map(TOMLValue.string)
             }
-            // Torpor itself holds the ports of `sockets`, so they accept connections before the program listens.
+            // torpord holds the ports of `sockets`, so they accept connections even before the program listens, and a
+            // check of the port proves nothing.
             let port = program["sockets"] == nil ? "ready = { tcp = \"127.0.0.1:PORT\" }, or " : ""
             program.remark(
                 "wait_ready is not translated: Torpor does not receive process.send('ready'). Write \(port)"
@@ -335,11 +340,11 @@ struct PM2App {
         }
     }
 
-    /// The longest launch, in seconds, that results from `min_uptime`.
+    /// The longest time, in seconds, for which an app counts as launching because of `min_uptime`.
     private static let longestLaunch = 10.0
 
-    /// Makes the app count as launching for the time of `min_uptime`. If it ends before that, the launch has failed,
-    /// and ‘torpor restart’ reports that.
+    /// Makes the app count as launching for the time of `min_uptime`. If the app ends before that time is over, the
+    /// launch has failed, and ‘torpor restart’ reports that.
     private func launching(_ seconds: Double, _ program: inout ImportedProgram) {
         let seconds = min(seconds, Self.longestLaunch)
         guard seconds > 0 else { return }
@@ -348,7 +353,7 @@ struct PM2App {
             ("command", .strings(["/bin/sleep", whole ? "\(Int(seconds))" : "\(seconds)"])),
             ("timeout", .string("\(Int(seconds.rounded(.up)) + 10)s")),
         ])
-        // With `wait_ready`, the user replaces this readiness check by another one, which needs a deadline.
+        // With `wait_ready`, the user must replace this readiness check by another one, which needs a deadline.
         if node["wait_ready"]?.flag != true || seconds > 3 { program["launch_deadline"] = .string("none") }
     }
 
@@ -401,7 +406,7 @@ struct PM2App {
         program.remark(leftOut)
     }
 
-    /// Describes, in a remark, a second app that restarts this one when a file changes.
+    /// Adds a remark that describes a second app, which restarts this one when a file changes.
     private func watch(_ node: DataNode, _ program: inout ImportedProgram) {
         var folder = self.folder
         if case .string(let directory)? = program["directory"] { folder = directory }
@@ -418,8 +423,8 @@ struct PM2App {
         )
     }
 
-    /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs forever, a
-    /// remark describes a second app that restarts it at these times.
+    /// Translates `cron_restart`. If the app is a job that ends by itself, a timer starts it. If the app runs forever,
+    /// a remark describes a second app that restarts it at these times.
     private func cron(_ text: String, _ program: inout ImportedProgram) {
         guard let times = CronTimes.calendar(text) else {
             return program.remark("cron_restart = \(quoted(text)) is not a time in cron's syntax, and is left out")

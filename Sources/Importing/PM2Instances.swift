@@ -65,8 +65,8 @@ struct PM2Instances {
         return isNode && !isLine
     }
 
-    /// Translates the cluster mode, in which PM2 opens the port for all processes. In Torpor, each process has its
-    /// own socket on the port, and the kernel distributes the connections.
+    /// Translates the cluster mode, in which one process of PM2 opens the port for all instances. In Torpor, each
+    /// instance has its own socket at the port, and the kernel distributes the connections.
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =
@@ -113,15 +113,15 @@ struct PM2Instances {
         }
     }
 
-    /// The variables and options that usually contain the address on which a program listens.
+    /// The variables and options that usually contain the address at which a program listens.
     private static let hosts = ["HOST", "HOSTNAME", "BIND", "BIND_ADDRESS", "ADDRESS", "LISTEN_ADDRESS"]
     private static let options = ["--host", "--hostname", "--bind", "--address", "-H"]
 
-    /// The address for all interfaces, which here includes IPv6.
+    /// Stands for all addresses of the machine, including its IPv6 addresses.
     private static let all = "0.0.0.0"
 
-    /// The address on which the program listens, in brackets if it is an IPv6 address. Nil unless its variables and
-    /// arguments contain exactly one address. Host names other than localhost do not count, since HOSTNAME is often
+    /// The address at which the program listens, in brackets if it is an IPv6 address. Nil unless the variables and
+    /// arguments contain exactly one address. Host names other than localhost do not count, because HOSTNAME is often
     /// just the machine's name.
     private func host(_ variables: OrderedTable<TOMLValue>, _ program: ImportedProgram) -> String? {
         var found: [String] = []
@@ -159,13 +159,13 @@ struct PM2Instances {
         return isVersion6 ? "[\(text)]" : nil
     }
 
-    /// The file of Torpor's package by which a program that does not know of it listens on the sockets that it is
-    /// passed.
+    /// A file of Torpor's package that node can load before a program. With it, a program that does not know socket
+    /// activation listens at the sockets that it is passed.
     static let helper = "/usr/share/torpor/listen.cjs"
 
     private enum Helper { case added, present, none }
 
-    /// Has node load ``helper`` before the program, if this machine has it and the command loads none.
+    /// Makes node load ``helper`` before the program, if this machine has the file and the command loads no other file.
     private func helper(_ program: inout ImportedProgram) -> Helper {
         guard isNode, case .array(var words)? = program["exec"], !words.isEmpty else { return .none }
         let name = SourceTree.lastPart(Self.helper)

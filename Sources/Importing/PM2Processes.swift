@@ -3,8 +3,8 @@
 /// Converts PM2's processes to apps of an ecosystem file. The processes come from `pm2 jlist` or `pm2 prettylist`, or
 /// from the file `~/.pm2/dump.pm2`.
 enum PM2Processes {
-    /// Whether the table describes a process of PM2. In the lists, its values are in an inner table `pm2_env`; in
-    /// dump.pm2 they are not.
+    /// Whether the table describes a process of PM2. In PM2's lists, the description is in an inner table `pm2_env`; in
+    /// dump.pm2 it is in the table itself.
     static func isProcess(_ node: DataNode) -> Bool { node["pm2_env"] != nil || node["pm_exec_path"] != nil }
 
     private static func inner(_ node: DataNode) -> DataNode? {
@@ -56,7 +56,7 @@ enum PM2Processes {
         let down = nodes.count { ["stopped", "errored"].contains(inner($0)?["status"]?.text) }
         members[count] = DataNode(value: .scalar("\(nodes.count)", isPlain: true), line: 0)
         members[stopped] = DataNode(value: .scalar("\(down)", isPlain: true), line: 0)
-        // PM2 increments this variable from instance to instance, so the app's value is the lowest one.
+        // PM2 increments this variable from instance to instance, so the lowest value is the one of the app.
         if let name = process["increment_var"]?.text, var variables = process["env"]?.members {
             let values = nodes.compactMap { inner($0)?["env"]?[name]?.integer }
             if let least = values.min() {
@@ -95,10 +95,10 @@ enum PM2Processes {
         if count > 1 {
             members["instances"] = DataNode(value: .scalar("\(count)", isPlain: true), line: 0)
         } else {
-            // PM2 stores these keys always, but they have an effect only with several instances.
+            // PM2 always stores these keys, but they have an effect only if the app has several instances.
             members = members.filtered { !["exec_mode", "increment_var", "instance_var"].contains($0.key) }
         }
-        // PM2 stores a shell line as the arguments of a shell.
+        // PM2 stores a shell line as a shell with arguments: convert it back to a line.
         if let shell = members["script"]?.text, ["bash", "sh"].contains(SourceTree.lastPart(shell)),
             let words = members["args"]?.list, words.count == 2, words[0].text == "-c", let line = words[1].text,
             line.contains(" ")

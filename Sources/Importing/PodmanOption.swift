@@ -29,7 +29,7 @@ struct PodmanOption {
         "w": "workdir",
     ]
 
-    /// Options with other names, which are replaced by these.
+    /// Other names of options, each with the name that is used here instead.
     static let aliases = ["net": "network", "net-alias": "network-alias", "dns-opt": "dns-option"]
 
     static let all: [String: PodmanOption] = {
@@ -146,7 +146,7 @@ struct PodmanOptions {
     private(set) var rest: ArraySlice<String> = []
     /// The index of the first word after the options.
     private(set) var end = 0
-    /// The first word that could not be parsed as an option, and why.
+    /// The first word that could not be parsed as an option, with the reason; nil if there is none.
     private(set) var problem: (place: Int, sentence: String)?
     /// Options that the command has besides those of `podman run`, and options with one letter.
     private let others: [String: PodmanOption]
@@ -187,7 +187,7 @@ struct PodmanOptions {
         take(name, option, parts.count > 1 ? parts[1] : nil, place, words, &index)
     }
 
-    /// Parses several one-letter options in one word (`-it`). The last one may be followed by a value.
+    /// Parses several one-letter options in one word (`-it`). The last of them may have a value.
     private mutating func short(_ word: String, _ words: [String], _ index: inout Int) {
         let place = index - 1
         var rest = word.dropFirst()

@@ -11,14 +11,14 @@ struct ProbeAddress {
     var text: String { "http://\(host):\(port)\(path)" }
 
     /// The URL of a check that is a shell line, such as `curl -f http://localhost/ || exit 1`. Nil if the line does
-    /// more than this request.
+    /// more than make this request.
     static func ofLine(_ line: String) -> ProbeAddress? {
         var head = line.trimmed
         if let bars = bars(head) {
             guard isFailure(head[bars...].dropFirst(2).trimmed) else { return nil }
             head = head[..<bars].trimmed
         }
-        // Redirections of output, which the check does not need.
+        // Remove redirections of the output, which have no effect on the result of the check.
         let sinks = ["2>&1", ">/dev/null", "> /dev/null", "1>", "2>", "&>"]
         while let sink = sinks.first(where: { head.hasSuffix($0) }) {
             head = head.dropLast(sink.count).trimmed
@@ -27,7 +27,7 @@ struct ProbeAddress {
         return ofCommand(words)
     }
 
-    /// The position of `||`.
+    /// The position of `||` in a line; nil if there is none.
     private static func bars(_ line: String) -> String.Index? {
         var rest = line[...]
         while let bar = rest.utf8.firstIndex(of: UInt8(ascii: "|")) {
@@ -38,7 +38,7 @@ struct ProbeAddress {
         return nil
     }
 
-    /// Whether a command only fails, such as `exit 1` or `false`. Checks have such commands after `||`.
+    /// Whether a command does nothing but fail, such as `exit 1` or `false`. In checks, such commands come after `||`.
     private static func isFailure(_ text: String) -> Bool {
         var words = text.split(separator: " ").map(String.init)
         if let last = words.last, last.hasSuffix(";") { words[words.count - 1].removeLast() }
@@ -59,7 +59,7 @@ struct ProbeAddress {
         }
     }
 
-    /// Parses a curl command. It must have `--fail`: otherwise curl succeeds with every response.
+    /// Parses a curl command. It must have `--fail`, because curl otherwise succeeds with every response.
     private static func curl(_ words: ArraySlice<String>) -> ProbeAddress? {
         let flags: Set = [
             "fail", "fail-with-body", "silent", "show-error", "location", "head", "insecure", "verbose", "ipv4",
@@ -91,7 +91,7 @@ struct ProbeAddress {
             "tries", "timeout", "connect-timeout", "read-timeout", "dns-timeout", "wait", "waitretry",
             "output-document", "output-file", "proxy",
         ]
-        // `-nv` is one option, not the letters n and v.
+        // For wget, `-nv` is a single option, not the letters n and v.
         let words = words.filter { $0 != "-nv" }
         guard
             let found = Options(
@@ -133,7 +133,7 @@ extension ProbeAddress {
         private(set) var values: [String: String] = [:]
         private(set) var rest: [String] = []
 
-        /// Nil if the words contain an option that is not among these, since it may mean anything.
+        /// Parses the words. Nil if they contain an option that is not in these lists, because its effect is unknown.
         init?(
             _ words: ArraySlice<String>,
             flags known: Set<String>,

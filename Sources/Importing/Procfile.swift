@@ -22,8 +22,8 @@ enum Procfile {
         return isName && !command.isEmpty ? (name, command) : nil
     }
 
-    /// Files beside the Procfile in which these supervisors have options. They are not translated, but a remark names
-    /// them.
+    /// Files beside the Procfile that contain options for these supervisors. The options are not translated, but a
+    /// remark names the files.
     private static let options = [
         ".foreman":
             "options of foreman: instances sets how many processes an app has, grace how long it may take to stop",
@@ -87,13 +87,13 @@ enum Procfile {
         return port
     }
 
-    /// The program and its arguments. A shell runs the command only if the command needs one. Otherwise assignments
+    /// The program and its arguments. If the command needs a shell, the program is the shell. Otherwise assignments
     /// before the program become variables of the app.
     static func command(_ line: String, shell: String = "/bin/sh", _ program: inout ImportedProgram) -> [String] {
         switch ShellWords.need(line) {
         case .script: return [shell, "-c", line]
         case .expansion:
-            // Assignments may come before `exec`; they then apply to the program.
+            // Assignments may come before `exec`; they apply to the program that is executed.
             let rest = afterAssignments(line)
             return [shell, "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
         case .none:
@@ -106,10 +106,11 @@ enum Procfile {
         }
     }
 
-    /// The line with the port in place of `$PORT`, if it then needs no shell. A line that needs a shell anyway gets
-    /// the port from its environment.
+    /// The line with the port in place of `$PORT`, if the line then needs no shell. A line that needs a shell in any
+    /// case gets the port from its environment.
     private static func withPort(_ line: String, _ port: Int) -> String {
-        // Nothing is expanded in single quotes, and a line that sets or unsets PORT does not mean the given port.
+        // Leave the line unchanged in two cases: it has single quotes or backslashes, which may prevent the expansion;
+        // or it sets PORT itself, so that `$PORT` is not the given port.
         guard line.contains("PORT"), !line.contains("'"), !line.contains("\\"), !line.contains("PORT="),
             !line.contains("unset"), let whole = withPorts(line, port), ShellWords.need(whole) == .none
         else { return line }
@@ -140,14 +141,14 @@ enum Procfile {
         return result + rest
     }
 
-    /// The rest of a line after assignments (`NAME=value`) at its beginning; empty if a value consists of more than
-    /// one word.
+    /// The rest of a line after the assignments (`NAME=value`) at its beginning; empty if a value consists of several
+    /// words.
     private static func afterAssignments(_ line: String) -> Substring {
         let blank = UInt8(ascii: " ")
         var rest = line[...]
         while true {
             let word = rest[..<(rest.utf8.firstIndex(of: blank) ?? rest.endIndex)]
-            // A quoted value may contain blanks.
+            // A quoted value may contain blanks, so it may continue after this word.
             guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
             let hasQuote = value.utf8.contains { "\"'`".utf8.contains($0) } || value.contains("$(")
             if hasQuote, ShellWords.split(String(word)) == nil { return "" }

@@ -17,7 +17,7 @@ struct PublishedPorts {
         for case .string(let text) in elements { if let port = Self.port(text) { ports.append(port) } }
     }
 
-    /// The URL by which the machine reaches an address inside the container; nil if the address's port is not
+    /// The URL by which the machine reaches an address inside the container; nil if the port of the address is not
     /// published.
     func outside(_ address: ProbeAddress) -> String? {
         for port in ports where port.inside.contains(address.port) {
@@ -28,8 +28,8 @@ struct PublishedPorts {
         return nil
     }
 
-    /// Parses `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`. Nil without OUTSIDE, since podman then chooses the port at each
-    /// launch.
+    /// Parses `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`. Nil if OUTSIDE is missing, because podman then chooses another port at
+    /// each launch.
     private static func port(_ text: String) -> Port? {
         var rest = text[...]
         if rest.hasSuffix("/tcp") { rest = rest.dropLast(4) }

@@ -7,8 +7,8 @@ import WireText
 enum Quadlet {
     static let suffixes = [".container", ".pod", ".kube", ".build", ".image", ".network", ".volume"]
     static let sections = ["Container", "Pod", "Kube", "Build", "Image", "Network", "Volume"]
-    /// The suffixes by which a folder is recognised as Quadlet's. Files with its other suffixes may belong to other
-    /// programs.
+    /// The suffixes of units that run something. A folder with such a unit is recognised as Quadlet's; the other
+    /// suffixes of Quadlet may belong to other programs.
     static let programs = [".container", ".pod", ".kube"]
 
     static func read(
@@ -74,13 +74,13 @@ enum Quadlet {
     }
 }
 
-/// The imported units, and further units in their folder that they refer to.
+/// The imported units, and the units in their folder to which they refer.
 struct QuadletFiles {
     private let folder: String
     private let tree: SourceTree
     private var units: [WireText: SystemdUnit] = [:]
     private var used: Set<WireText> = []
-    /// What the user must do before the first start, as sentences.
+    /// Sentences that say what the user must do before the first start.
     private(set) var remarks: [String] = []
 
     init(_ given: [SystemdUnit], folder: String, tree: SourceTree) {

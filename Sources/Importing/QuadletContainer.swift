@@ -9,7 +9,7 @@ struct QuadletContainer {
     private var options: ContainerOptions
     private var leftOut = LeftOutKeys()
     private var image = ""
-    /// The variables with which systemd expands command lines. Those in environment files are not known here.
+    /// The variables with which systemd expands command lines. Variables in environment files are not known here.
     private let environment: OrderedTable<String>
 
     private var unit: SystemdUnit { service.unit }
@@ -25,7 +25,7 @@ struct QuadletContainer {
     }
 
     private enum Form {
-        /// The option's value is the whole value of the key. If the key has several, it is the last one.
+        /// The option's value is the whole value of the key. If the key occurs several times, the last value counts.
         case text
         /// Each value of the key is a value of the option.
         case each
@@ -74,7 +74,7 @@ struct QuadletContainer {
         "NoNewPrivileges": "no-new-privileges", "SecurityLabelDisable": "label=disable",
         "SecurityLabelNested": "label=nested",
     ]
-    /// Keys that, for a container in a pod, only the pod may have.
+    /// Keys that a container in a pod may not have, because only its pod may have them.
     private static let pods: Set = [
         "AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "IP", "IP6", "Network", "NetworkAlias", "PublishPort",
     ]
@@ -140,7 +140,7 @@ struct QuadletContainer {
         guard program.isTranslated else { return }
         let before = program["launch_deadline"]
         options.finish(image: image, command: command, &program)
-        // The unit's service waits for the health check, but at most for this time.
+        // systemd waits for the health check at most for TimeoutStartSec, so keep the deadline that comes from it.
         if notify?.lowercased() == "healthy", unit.value("Service", "TimeoutStartSec") != nil {
             program["launch_deadline"] = before
         }
@@ -165,8 +165,8 @@ struct QuadletContainer {
         return words
     }
 
-    /// Expands variables in a word. systemd does so with the service's environment, because it runs podman's whole
-    /// command line.
+    /// Expands variables in a word. systemd expands them with the environment of the service, because it runs podman's
+    /// whole command line.
     private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> [String] {
         let marked = SystemdCommand.marked(word)
         if let words = Late.filled(marked, environment) { return words }
@@ -257,8 +257,8 @@ struct QuadletContainer {
         return true
     }
 
-    /// Translates the keys of the service that runs the container. Some have a different meaning because podman runs
-    /// the program.
+    /// Translates the keys of the service that runs the container. Some keys have another meaning than in other
+    /// services, because the service runs podman and podman runs the program.
     private func around(_ program: inout ImportedProgram) {
         if let type = unit.value("Service", "Type"), type == "oneshot" {
             program["type"] = .string("oneshot")
@@ -274,7 +274,8 @@ struct QuadletContainer {
                 &program
             )
         }
-        // podman kills a container that has not ended after 10 s, which is earlier than systemd would.
+        // podman kills a container that has not ended after 10 s. systemd's own deadline is later, so it does not
+        // matter.
         program["grace"] = .string("10s")
         if isPod, unit.value("Service", "Restart") == nil { program["restart"] = .string("on-failure") }
         let podmans = [
@@ -294,7 +295,7 @@ struct QuadletContainer {
         if let pod = unit.value(section, "Pod"), !isPod, let other = files.unit(pod) {
             volumes += other.values("Pod", "Volume").map { (service.text.expanded($0), "Volume", nil) }
         }
-        // A pod's own container has no volumes, only its other containers have.
+        // A pod's own container has no volumes; only the other containers of the pod have volumes.
         if !isPod {
             for (volume, key, place) in volumes {
                 let parts = volume.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(

@@ -3,7 +3,7 @@
 /// The user whose podman runs a Quadlet unit, determined from the unit's path.
 struct QuadletOwner {
     private enum Kind {
-        /// The unit belongs to the machine (root), or to the user who imports it.
+        /// The unit belongs to root, who runs the units of the machine, or to the user who imports it.
         case own
         case user(String)
         case unknown(String)
@@ -29,7 +29,7 @@ struct QuadletOwner {
             let home = String(path[..<begin.lowerBound])
             let name = home == "/root" ? "root" : SourceTree.lastPart(home)
             let caller = tree.variables["USER"]
-            // HOME may be the caller's home even under sudo.
+            // sudo may leave HOME unchanged. Then HOME is the home of another user although the caller is root.
             if home == tree.variables["HOME"], caller != "root" || name == "root" { return }
             for name in "tU" { specifiers[name] = .some(nil) }
             specifiers["h"] = home

@@ -2,7 +2,8 @@
 
 import WireText
 
-/// A sentence about how a part of the source was translated, or why it was not. In torpor.toml it becomes a comment.
+/// A sentence about how a part of the source was translated, or why it was not. In torpor.toml, the sentence becomes a
+/// comment.
 public struct Remark: Sendable, Hashable {
     /// The sentence.
     public var text: String
@@ -53,7 +54,7 @@ struct Remarks: Sendable {
     }
 }
 
-/// Keys that are not translated. Keys with the same reason are named in one sentence.
+/// Keys that are not translated. All keys with the same reason are named in one sentence.
 struct LeftOutKeys {
     private var groups: [(reason: String, keys: OrderedTable<Void>, place: SourceLine?)] = []
     private var places: [String: Int] = [:]
@@ -67,9 +68,9 @@ struct LeftOutKeys {
         groups[index].keys[key] = ()
     }
 
-    /// The sentences, each with the place of the first key that it names.
+    /// The sentences, each with the place of the first key that the sentence names.
     ///
-    /// - Parameter owner: where the keys come from, such as “of [supervisord]”; empty if that is clear.
+    /// - Parameter owner: where the keys come from, such as “of [supervisord]”; empty if the reader knows that.
     func sentences(of owner: String = "") -> [(text: String, place: SourceLine?)] {
         groups.map { reason, keys, place in
             let names = keys.members.map(\.key)

@@ -4,7 +4,7 @@ import Configuration
 import WireText
 
 /// Handles programs that a source names without a folder. The old supervisor found them on the PATH of the shell that
-/// started it. If torpord runs as a service, its PATH lacks the folders of nvm and virtual environments, and
+/// started it. If torpord runs as a service, its PATH lacks the folders of nvm and of virtual environments, and
 /// ~/.local/bin.
 struct SearchPath {
     /// The PATH of the old supervisor.
@@ -13,15 +13,15 @@ struct SearchPath {
     /// The working directory of the program. Relative paths start here.
     let directory: String
 
-    /// How much of a script is searched for names of programs: its size in bytes, and the number of its words.
+    /// How much of a script is searched for the names of programs: at most this many bytes and words.
     private static let scriptLimit = 64 << 10
     private static let mostWords = 1000
     private static let shells: Set = ["sh", "bash", "dash", "zsh"]
     /// Programs that look up node on the PATH and run it.
     private static let forNode: Set = ["npm", "npx", "yarn", "yarnpkg", "pnpm"]
 
-    /// Sets the program's own PATH if torpord's PATH lacks a program that the command names, or has a different one of
-    /// that name.
+    /// Gives the app a PATH of its own if torpord's PATH lacks a program that the command names, or leads to a
+    /// different program of that name.
     func keep(for program: inout ImportedProgram) {
         guard !path.isEmpty, program["container"] == nil, case .array(let values)? = program["exec"] else { return }
         if case .table(let variables)? = program["environment"], variables["PATH"] != nil { return }
@@ -49,7 +49,7 @@ struct SearchPath {
         )
     }
 
-    /// The names of the programs that a command runs, as far as they are visible in its words and scripts.
+    /// The names of the programs that a command runs, as far as its words and scripts show them.
     private func names(_ words: [String]) -> [String] {
         guard let first = words.first else { return [] }
         let name = SourceTree.lastPart(first)

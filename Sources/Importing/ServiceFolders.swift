@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Imports service directories of s6, s6-rc and runit. Their program `run` is executed as it is.
+/// Imports service directories of s6, s6-rc and runit. The program `run` of a directory is executed unchanged.
 enum ServiceFolders {
     static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         let own = Set(tree.names(path) ?? [])
@@ -17,7 +17,7 @@ enum ServiceFolders {
         bundles(&result)
     }
 
-    /// Replaces required bundles by their services.
+    /// Replaces bundles that services require by the services in these bundles.
     private static func bundles(_ result: inout ImportedConfiguration) {
         var contents: [String: [String]] = [:]
         for program in result.programs where !program.contents.isEmpty { contents[program.name] = program.contents }
@@ -94,14 +94,15 @@ struct ServiceFolder {
             program.remark("control is not translated: stop_signal and grace set how it stops")
         }
         for name in names.sorted() where !Self.known.contains(name) && !name.hasPrefix(".") && kind == .s6 {
-            // Files with other names belong to the service's program.
+            // Only files with these names are settings of s6. Other files belong to the program of the service.
             if name.hasPrefix("timeout-") || name.hasPrefix("flag-") {
                 program.remark("\(name) is not known, and is left out")
             }
         }
     }
 
-    /// The names of the files in a folder `NAME.d`, or else the lines of the file `NAME`.
+    /// A list in the service directory: the names of the files in the folder `NAME.d` or, if there is no such folder,
+    /// the lines of the file `NAME`.
     private func list(_ name: String) -> [String] {
         if let names = tree.names(path + "/" + name + ".d") { return names.filter { $0 != "base" } }
         return (text(name) ?? "").split(separator: "\n").map(\.trimmed).filter {

@@ -2,13 +2,13 @@
 
 import WireText
 
-/// Expands variables, and detects the other expansions that begin with `$` or a backquote.
+/// Expands variables. Reports all other expansions (with `$` or a backquote), because only a shell can do these.
 extension ShellText {
     private typealias Place = (line: Int, column: Int)
 
     private static let folders = ["$(pwd)", "`pwd`", "$(PWD)"].map { Array($0.utf8) }
 
-    /// Expands what begins at `index`. Afterwards `index` is at the last byte of the expansion.
+    /// Expands the expansion that begins at `index`. Afterwards `index` is at the last byte of the expansion.
     mutating func expand(isQuoted: Bool, depth: Int = 0) {
         let place = (line, column)
         let rest = bytes[index...]
@@ -31,7 +31,7 @@ extension ShellText {
         guard let first = next() else { return append(bytes[index]) }
         if first == UInt8(ascii: "{") { return braced(isQuoted: isQuoted, depth: depth, place) }
         if !isQuoted, first == UInt8(ascii: "'") || first == UInt8(ascii: "\"") {
-            // Although the word is refused, read the quoted text like a normal one, to find its end.
+            // The word is refused, but its quoted text must still be read, to find where the text ends.
             return fail("$\(String(wire: [first])) needs a shell", line: place.0, column: place.1)
         }
         if Self.special.contains(first) {
@@ -48,7 +48,7 @@ extension ShellText {
     /// Special parameters, which are not variables.
     private static let special = Set("0123456789@*#?$!-".utf8)
 
-    /// Skips to the byte `end`, over quotes and parentheses. Afterwards `index` is at that byte.
+    /// Skips to the byte `end`, but not to one within quotes or parentheses. Afterwards `index` is at that byte.
     mutating func skip(to end: UInt8) {
         var depth = 0
         let open: UInt8? = end == UInt8(ascii: ")") ? UInt8(ascii: "(") : end == 0x7d ? 0x7b : nil
@@ -119,11 +119,11 @@ extension ShellText {
     /// The word after an operator such as `:-` in `${…}`.
     private struct Operand {
         var bytes: [UInt8] = []
-        /// Why the word's value cannot be known; nil if it is known.
+        /// Why the value of the operand cannot be known; nil if it is known.
         var problem: String?
     }
 
-    /// Reads the word up to the closing brace. Nil if there is no closing brace.
+    /// Reads the operand up to the closing brace. Nil if there is no closing brace.
     private mutating func operand(depth: Int) -> Operand? {
         var operand = Operand()
         var isQuoted = false
@@ -152,8 +152,8 @@ extension ShellText {
         return nil
     }
 
-    /// Expands a variable within the operand. Its value is collected separately, because the operand may not become
-    /// part of the current word.
+    /// Expands a variable within the operand. Its value is collected separately, because it depends on the operator
+    /// whether the operand becomes part of the current word.
     private mutating func nested(_ operand: inout Operand, depth: Int) {
         var inner = ShellFragment()
         exchange(&inner)

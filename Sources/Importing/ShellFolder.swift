@@ -25,7 +25,7 @@ extension ShellText {
     private mutating func change(to word: Word?) {
         guard isCertain else { return store(.unknown("line \(line) changes the folder under a condition"), in: "PWD") }
         if let word, word.problem != nil {
-            // Scripts often begin with `cd "$(dirname "$0")"`, which means the folder of the script.
+            // Scripts often begin with `cd "$(dirname "$0")"`, which changes to the folder of the script.
             let text = String(wire: bytes[lineStart..<min(index, bytes.count)])
             guard !text.contains("dirname") else { return store(.text(folder), in: "PWD") }
             return store(.unknown("line \(word.line) changes to a folder that is not known"), in: "PWD")

@@ -5,7 +5,7 @@ import WireText
 /// Parses the commands in a shell script: words with quotes, escapes, continued lines, comments and variables.
 /// Nothing is executed.
 struct ShellText {
-    /// Why a value cannot be known without running a shell, and the line.
+    /// The reason why a value cannot be known without running a shell, and the number of the line.
     typealias Problem = (sentence: String, line: Int)
 
     struct Word {
@@ -13,7 +13,7 @@ struct ShellText {
         var line: Int
         /// The column in bytes, from 1.
         var column: Int
-        /// Whether the source contains the word without quotes and variables.
+        /// Whether the word is written in the source without quotes and variables.
         var isPlain: Bool
         var problem: Problem?
     }
@@ -24,7 +24,7 @@ struct ShellText {
         var isSetting = true
         /// Why the command needs a shell, and where; nil if it does not.
         var problem: Problem?
-        /// How many elements of ``ShellText/exports`` are from before this command.
+        /// The number of elements of ``ShellText/exports`` that were added before this command.
         var exports = 0
         /// The working directory; nil if it is not known.
         var folder: String?
@@ -39,8 +39,8 @@ struct ShellText {
 
     /// The maximum length of a word in bytes.
     static let wordLimit = 1 << 20
-    /// The maximum number of bytes to which all variables together may expand: the result may not be larger than a
-    /// torpor.toml.
+    /// The maximum number of bytes to which all variables together may expand. A result that is larger could not be
+    /// stored in a torpor.toml.
     static let expansionLimit = ImportedConfiguration.sizeLimit
 
     let bytes: [UInt8]
@@ -51,14 +51,14 @@ struct ShellText {
     let folder: String
     /// Returns the text of a file of variables; nil if there is no such file.
     let file: (String) -> String?
-    /// How many files are being sourced, each by the one before, to reach this text.
+    /// The nesting of sourced files at this text: 0 for the script itself, 1 for a file that the script sources.
     let sourceDepth: Int
     private(set) var variables: [String: Variable]
-    /// The names of exported variables. `exports` contains each change of an exported variable.
+    /// The names of exported variables. `exports` contains each change of such a variable, in order.
     private(set) var exported: Set<String>
     private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []
-    /// How many bytes variables have expanded to so far.
+    /// The number of bytes to which variables have expanded so far.
     var expanded = 0
 
     private var command = Command()
@@ -73,15 +73,15 @@ struct ShellText {
 
     /// Whether the next word is the file of a redirection.
     private var isFile = false
-    /// Whether the next word is the delimiter of a here-document, and whether tabs before the delimiter must be kept
-    /// (`<<`, not `<<-`).
+    /// Whether the next word is the delimiter of a here-document. `hasTabs`: whether tabs before the delimiter must be
+    /// kept (`<<`, not `<<-`).
     private var here: (isNext: Bool, hasTabs: Bool) = (false, true)
     private var documents: [(end: [UInt8], hasTabs: Bool)] = []
 
-    /// How many conditions and loops are open at this point.
+    /// The number of conditions and loops that are open at this point.
     private var depth = 0
     private var parentheses = 0
-    /// The working directories to return to when open parentheses are closed.
+    /// For each open parenthesis, the working directory before it, to which the script returns at the closing one.
     private var outside: [Variable] = []
     /// Whether the command comes after `&&`, `||` or `|`.
     private var isConditional = false
@@ -141,7 +141,7 @@ struct ShellText {
         lineStart = index + 1
     }
 
-    /// Marks the current word as unknown. If this is called several times, the first reason is kept.
+    /// Marks the value of the current word as unknown. If this is called several times, the first reason is kept.
     mutating func fail(_ sentence: String, line: Int, column: Int) {
         begin()
         if problem == nil { problem = ("\(sentence) (column \(column))", line) }
@@ -179,7 +179,7 @@ struct ShellText {
         isPlain = false
     }
 
-    /// Exchanges the current word with one that was set aside.
+    /// Exchanges the current word with a word that was set aside.
     mutating func exchange(_ fragment: inout ShellFragment) {
         swap(&word, &fragment.word)
         swap(&problem, &fragment.problem)
@@ -207,8 +207,8 @@ struct ShellText {
         (isConditional, isAlternative) = (conditional, alternative)
     }
 
-    /// Handles keywords and assignments of the command: counts open conditions and loops, and sets variables. Returns
-    /// true if the command has nothing else.
+    /// Handles keywords and assignments at the beginning of the command: counts open conditions and loops, and sets
+    /// variables. Returns true if the command contains nothing else.
     private mutating func isUnderstood() -> Bool {
         var rest = command.words[...]
         keywords: while let first = rest.first, first.isPlain {
@@ -245,8 +245,8 @@ struct ShellText {
         return !hasKeyword
     }
 
-    /// Whether the commands so far, up to this one, certainly run. A command after `&&` counts, because a script that
-    /// stops before it starts nothing.
+    /// Whether it is certain that the commands up to here run. A command after `&&` counts as certain, because if the
+    /// script does not reach it, the script does not start the program that follows.
     var isCertain: Bool { depth == 0 && !isAlternative }
 
     private mutating func forget(_ name: String, _ reason: String) {
@@ -293,7 +293,7 @@ struct ShellText {
         set(name, before + value, line: word.line)
     }
 
-    /// Sets a variable. Its value is known only if no condition decides whether this command runs.
+    /// Sets a variable. If a condition decides whether this command runs, the value counts as unknown.
     mutating func set(_ name: String, _ value: String, line: Int) {
         let isSure = depth == 0 && parentheses == 0 && !isConditional
         store(isSure ? .text(value) : .unknown("line \(line) sets it under a condition"), in: name)
@@ -358,7 +358,7 @@ struct ShellText {
         append(byte)
     }
 
-    /// Handles a wildcard, which makes the word a pattern of file names, except in an assignment.
+    /// Handles a wildcard. It makes the word a pattern for file names, except in an assignment.
     mutating func pattern(_ byte: UInt8) {
         guard !isAssigning else { return }
         let sign = String(wire: [byte])
@@ -418,7 +418,7 @@ struct ShellText {
     private mutating func parenthesis(_ byte: UInt8) {
         let isOpen = byte == UInt8(ascii: "(")
         if word != nil, isOpen, next() == UInt8(ascii: ")") {
-            // `NAME()` is the head of a function.
+            // `NAME()` is the head of a function: skip its parentheses.
             index += 1
             return endCommand()
         }
@@ -434,7 +434,7 @@ struct ShellText {
             parentheses -= 1
             if let folder = outside.popLast() { variables["PWD"] = folder }
         } else {
-            // A `)` without an opening parenthesis ends a pattern of `case`.
+            // A `)` without an opening parenthesis ends a pattern in `case`.
             endWord()
             _ = isUnderstood()
             command = Command()
@@ -467,7 +467,8 @@ struct ShellText {
         fail("a quote is not closed", line: place.0, column: place.1)
     }
 
-    /// Adds a command that runs within `$(…)`, with a problem, since its effect is not known.
+    /// Adds a docker or podman command that runs within `$(…)`. The command has a problem, because what the shell does
+    /// with its output is not known.
     mutating func record(_ text: ArraySlice<UInt8>, line: Int) {
         let text = String(wire: text)
         guard let program = ["docker", "podman"].first(where: { text.contains("\($0) run ") }) else { return }

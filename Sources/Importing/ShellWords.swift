@@ -2,7 +2,7 @@
 
 /// Splits and quotes words by the shell's rules, as far as supervisors follow them.
 enum ShellWords {
-    /// Splits a text into words like Python's shlex, and like the shell without expansions; nil if a quote is not
+    /// Splits a text into words as Python's shlex does, and as the shell does without expansions. Nil if a quote is not
     /// closed.
     ///
     /// Outside quotes, the mark ``Late/open`` becomes ``Late/openBare``.
@@ -49,8 +49,8 @@ enum ShellWords {
                         || "-_./:=,+@%^".unicodeScalars.contains(scalar))
             }
         guard !isPlain else { return word }
-        // Iterate over scalars: a quote with a combining mark after it is one Character, but the shell sees the
-        // quote.
+        // Iterate over scalars. In Swift, a quote followed by a combining mark is a single Character, but the shell
+        // sees the quote.
         var quoted = "'"
         for scalar in word.unicodeScalars {
             if scalar == "'" { quoted += "'\\''" } else { quoted.unicodeScalars.append(scalar) }
@@ -75,7 +75,7 @@ enum ShellWords {
         }
     }
 
-    /// Names of commands that are built into the shell, and are not programs.
+    /// Names of commands that the shell itself provides. A program of that name need not exist.
     static let builtins: Set = [
         "cd", "unset", "export", "exec", "while", "until", "if", "for", "case", "source", ".", ":", "set", "ulimit",
         "umask", "trap", "wait", "eval", "read", "shift", "alias", "function", "{", "}", "!", "local", "return", "exit",
@@ -130,13 +130,14 @@ enum ShellWords {
     }
 }
 
-/// Variables whose values are known only when the program runs. In texts, marks (private-use characters) enclose each
-/// of these variables; in the result, a shell expands them.
+/// Variables whose values are known only when the program runs. In texts, marks (private-use characters) enclose the
+/// name of such a variable. In the result, a shell expands the variable.
 enum Late {
     static let open: Unicode.Scalar = "\u{e000}"
     static let openBare: Unicode.Scalar = "\u{e001}"
     static let close: Unicode.Scalar = "\u{e002}"
-    /// A `%` that is text, where torpord would take it for the beginning of a placeholder, such as `%i`.
+    /// Stands for a `%` that is ordinary text, but that torpord would take for the beginning of a placeholder, such as
+    /// `%i`.
     static let percent: Unicode.Scalar = "\u{e003}"
 
     static func variable(_ name: String) -> String {
@@ -150,8 +151,8 @@ enum Late {
         text.unicodeScalars.contains { $0 == open || $0 == openBare || $0 == percent }
     }
 
-    /// The text, in which each marked `%` is a plain one that no placeholder for an instance's number or a URL begins
-    /// with. The others stay marked.
+    /// The text with the marked `%` replaced by plain ones, except where torpord would take one for the beginning of a
+    /// placeholder (for an instance's number or a URL): there the mark stays.
     static func unmarked(_ word: String, hasInstances: Bool) -> String {
         let scalars = Array(word.unicodeScalars)
         var result = String.UnicodeScalarView()
@@ -165,8 +166,8 @@ enum Late {
         return String(result)
     }
 
-    /// The word in shell syntax, with variables instead of marks. The shell splits the values of those outside quotes
-    /// into words.
+    /// The word in shell syntax, with variables in place of the marks. For a variable that was outside quotes, the
+    /// shell splits the value into words.
     static func shell(_ word: String) -> String {
         var result = ""
         var plain = ""
@@ -186,7 +187,8 @@ enum Late {
             } else if scalar == percent {
                 if !plain.isEmpty { result += ShellWords.quote(plain) }
                 plain = ""
-                // The shell removes the quotes, which torpord sees between the `%` and the letter.
+                // Put empty quotes between the `%` and the letter. The shell removes them, but torpord sees them and
+                // finds no placeholder.
                 result += "%''"
             } else {
                 plain.unicodeScalars.append(scalar)
@@ -196,8 +198,8 @@ enum Late {
         return result.isEmpty ? "''" : result
     }
 
-    /// The words that a word becomes with these values. The value of a variable outside quotes is split into words.
-    /// Nil if a variable has no value.
+    /// The words that result from a word if its variables have these values. The value of a variable outside quotes is
+    /// split into words. Nil if a variable has no value.
     static func filled(_ word: String, _ values: OrderedTable<String>) -> [String]? {
         var result = String.UnicodeScalarView()
         var name: String?
@@ -220,8 +222,8 @@ enum Late {
         return result.split { $0 == " " || $0 == "\t" || $0 == "\n" }.map { String($0) }
     }
 
-    /// The command itself. If the command or one of these variables contains something to expand, a shell that runs
-    /// the command.
+    /// The words to execute. If the command or one of these variables contains something to expand, they run a shell,
+    /// which runs the command. Otherwise they are the command itself.
     ///
     /// - Parameters:
     ///   - variables: variables that the shell always sets.

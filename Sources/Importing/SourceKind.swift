@@ -61,10 +61,10 @@ extension SourceKind {
     /// Suffixes of systemd units that start no program.
     static let otherUnitSuffixes = [".target", ".mount", ".automount", ".swap", ".slice", ".scope", ".device"]
 
-    /// Detects the kind from a text. Procfiles are recognised only by name, because many other files, such as
-    /// /etc/passwd, contain lines like `NAME: TEXT`.
+    /// Detects the kind from a text. A Procfile is recognised only by its name, because many other files, such as
+    /// /etc/passwd, contain lines of the form `NAME: TEXT`.
     private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {
-        // Both systemd's and Quadlet's units contain the section [Unit].
+        // The section [Unit] does not decide, because both systemd's and Quadlet's units contain it.
         var isUnit = false
         for line in text.split(whereSeparator: \.isNewline).prefix(2_000) {
             let trimmed = line.trimmed
@@ -76,7 +76,7 @@ extension SourceKind {
             if Quadlet.sections.contains(where: { trimmed == "[\($0)]" }) { return .quadlet }
             if ["[Service]", "[Install]"].contains(trimmed) { return .systemd }
             if commands.contains(where: { trimmed.hasPrefix($0) }) { return .dockerRun }
-            // In the same line, a command may follow a change of the working directory.
+            // In a script, a docker command may follow a change of the working directory in the same line.
             if ["cd ", "cd;", "(cd "].contains(where: { trimmed.hasPrefix($0) }),
                 commands.contains(where: { trimmed.contains("&& " + $0) || trimmed.contains("; " + $0) })
             {

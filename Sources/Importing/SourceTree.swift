@@ -2,7 +2,7 @@
 
 import WireText
 
-/// The files and variables that an importer may read. Tests replace them.
+/// The files, environment variables and properties of the machine that an importer may read. Tests replace them.
 public struct SourceTree {
     /// The bytes of a file; nil if there is no such file, or it cannot be read.
     public var read: (String) -> [UInt8]?
@@ -10,29 +10,30 @@ public struct SourceTree {
     public var names: (String) -> [String]?
     /// The path of an executable file with all symlinks resolved; nil if there is no such file.
     public var program: (String) -> String? = { _ in nil }
-    /// The environment variables that a supervisor started here would have.
+    /// The environment variables of the process that imports. A supervisor that the user starts from the same shell
+    /// would inherit them.
     public var variables: [String: String]
     /// How many processors the machine has.
     public var processors: Int
     /// The host name of the machine.
     public var hostName: String
-    /// How many files a program that is started here may open.
+    /// How many files the process that imports may open, and so a program that the user starts from the same shell.
     public var openFiles: Bound
-    /// How many processes the user of a program that is started here may have.
+    /// How many processes the user of the import may have.
     public var processes: Bound
-    /// For PM2: the name given with `--env`.
+    /// For PM2: the name of the environment, given with `--env`.
     public var environmentName: String?
     /// For compose: whether services become programs on this machine instead of containers.
     public var hasPrograms = false
-    /// For compose: the active profiles, whose services are started in addition to those without profiles; "*" stands
+    /// For compose: the active profiles. Their services are started in addition to those without profiles; "*" stands
     /// for all profiles.
     public var profiles: [String] = []
 
     /// A limit of setrlimit(2); `UInt64.max` means no limit.
     public struct Bound: Sendable, Hashable {
-        /// The limit that is in force.
+        /// The soft limit, which is the one in force.
         public var soft: UInt64
-        /// The hard limit: a program may raise the soft limit up to it.
+        /// The hard limit, up to which a program may raise its soft limit.
         public var hard: UInt64
 
         /// Creates a limit from the two values of getrlimit(2).
@@ -41,15 +42,15 @@ public struct SourceTree {
             self.hard = hard
         }
 
-        /// The limits, raised to at least `least`, as text for an app's key `limits`.
+        /// The limits as text for an app's key `limits`, each raised to `least` if it is lower.
         func raised(to least: UInt64) -> String {
             [soft, hard].map { $0 == .max ? "unlimited" : "\(max(least, $0))" }.joined(separator: ":")
         }
     }
 
-    /// How many files an app of Torpor's service may open by default: the limits of a systemd service, since the shell
-    /// in which the import runs often has others. A lower hard limit of this machine stays, because a user without
-    /// rights cannot exceed it.
+    /// How many files an app may open by default. These are the limits of a systemd service, because Torpor will run as
+    /// a service, whereas the shell in which the import runs often has other limits. If the hard limit of this machine
+    /// is lower, it is used, because a user without privileges cannot exceed it.
     var filesOfServices: Bound { Bound(soft: 1024, hard: min(openFiles.hard, 524_288)) }
 
     /// Creates a source tree. The default limits are those of a systemd service.
@@ -73,12 +74,12 @@ public struct SourceTree {
         self.environmentName = environmentName
     }
 
-    /// The text of a file, without a byte order mark, and with \n as the end of every line.
+    /// The text of a file, without a byte order mark, and with `\n` at the end of every line.
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
         var text = String(wire: bytes)
-        // Remove the characters that mark variables (``Late``), so that a source cannot contain marks.
+        // Remove the characters that stand for variables (``Late``), so that a source cannot contain such marks itself.
         if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
             text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }
         }
@@ -116,7 +117,7 @@ public struct SourceTree {
 /// A pattern for names, with the wildcards `*` and `?`.
 struct NamePattern {
     private let pattern: [UInt8]
-    /// The minimum length of a matching name in bytes.
+    /// The minimum length of a name that matches, in bytes.
     private let least: Int
 
     /// Creates a pattern. Several consecutive stars count as one.
@@ -134,7 +135,7 @@ struct NamePattern {
         let text = Array(name.utf8)
         guard text.count >= least else { return false }
         var (here, place) = (0, 0)
-        // Where to retry, in the name and in the pattern, after the last star.
+        // The positions, in the name and in the pattern, from which to retry after the last star.
         var retry: (here: Int, place: Int)?
         while true {
             if place < pattern.count {

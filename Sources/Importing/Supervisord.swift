@@ -55,14 +55,15 @@ enum Supervisord {
         general(&result)
     }
 
-    /// Says what becomes of priorities. At its start supervisord forks the programs in their order in one pass of its
-    /// loop, and waits for none of them, neither for its readiness nor for its startsecs (supervisord.py, runforever;
-    /// process.py, transition). `after` would wait. Only at the end it stops one group after the other.
+    /// Adds a remark that explains the order of starts. At its start, supervisord forks all programs in the order of
+    /// their priorities, and waits neither for a program's readiness nor for its startsecs (supervisord.py, runforever;
+    /// process.py, transition). `after` would wait, so priorities are not translated to `after`. Only at the end,
+    /// supervisord stops one group after the other.
     private static func order(_ result: inout ImportedConfiguration) {
         let programs = result.programs.filter(\.isTranslated)
         guard Set(programs.map(\.priority)).count > 1 else { return }
         let sorted = programs.sorted { $0.priority < $1.priority }
-        // Of many programs, the first and the last ones show the order.
+        // If there are many programs, the first and the last names are enough to show the order.
         let names = sorted.map { quoted($0.name) }
         let half = mostNamed / 2
         let shown = names.count > mostNamed ? names.prefix(half) + ["…"] + names.suffix(half) : names[...]
@@ -74,7 +75,7 @@ enum Supervisord {
         )
     }
 
-    /// The most programs whose names a remark has.
+    /// The maximum number of programs that a remark names.
     private static let mostNamed = 10
 
     /// Adds remarks about differences from supervisord that concern all programs.
@@ -105,8 +106,8 @@ enum Supervisord {
     }
 }
 
-/// The priority of a program: first its group's, then its own. A program without a group counts as a group. Programs
-/// with lower values are started earlier.
+/// The priority of a program: that of its group decides first, then its own. A program without a group is a group of
+/// its own. Programs with lower values are started earlier.
 struct SupervisordPriority: Hashable, Comparable {
     static let usual = 999
 
@@ -126,13 +127,13 @@ struct SupervisordGroups {
     }
 
     private var groups: [WireText: Group] = [:]
-    /// The programs that groups name, with the places where they do so.
+    /// The programs that groups name, with the place in the source of each name.
     private var members: [(program: String, group: String, place: SourceLine?)] = []
 
     /// The group of a program.
     subscript(program: String) -> Group? { groups[WireText(program)] }
 
-    /// Adds remarks about missing programs that groups name.
+    /// Adds remarks about programs that groups name but that do not exist.
     func tellMissing(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.map { WireText($0.name) })
         for (program, group, place) in members where !names.contains(WireText(program)) {
@@ -171,11 +172,11 @@ struct SupervisordGroups {
 struct SupervisordIncludes {
     let folder: String
     let tree: SourceTree
-    /// For a section of an included file, the file's folder.
+    /// For each section of an included file, the folder of that file.
     private var folders: [WireText: String] = [:]
     private var listings: [String: [String]] = [:]
 
-    /// The maximum number of patterns. Each pattern is compared with every name in its folder.
+    /// The maximum number of patterns, because each pattern is compared with every name in its folder.
     private static let mostPatterns = 100
 
     init(folder: String, tree: SourceTree) {
@@ -227,7 +228,7 @@ struct SupervisordIncludes {
         }
     }
 
-    /// The files that a path stands for. Its last component may be a pattern.
+    /// The files that a path names. The last component of the path may be a pattern.
     private mutating func files(_ path: String) -> [String] {
         let pattern = NamePattern(SourceTree.lastPart(path))
         guard pattern.isPattern else { return [path] }

@@ -19,7 +19,7 @@ struct SupervisordProgram {
     ]
     private static let syslog = "log = \"journal\" comes closest"
     private static let events = "‘torpor logs -f’ shows the output of an app as it arrives"
-    /// Keys that have a meaning only within supervisord, with the reason why they are left out.
+    /// Keys that have a meaning only within supervisord, each with the reason why it is left out.
     private static let idle: [String: String] = [
         "startretries": "Torpor gives up no program, and restarts one that exits soon after longer and longer delays",
         "stdout_capture_maxbytes": events, "stderr_capture_maxbytes": events, "stdout_events_enabled": events,
@@ -84,9 +84,9 @@ struct SupervisordProgram {
 
     // MARK: What runs, and where
 
-    /// Variables whose values differ between supervisord and the program: those of the program's user, and those that
-    /// its `environment` sets. Text of the program must not be expanded with the program's values. In `environment`
-    /// itself, variables that are computed from other variables are not set yet.
+    /// Variables that have one value for supervisord and another for the program: those of the program's user, and
+    /// those that its `environment` sets. In the settings of the program, these variables must be expanded with
+    /// supervisord's value. In `environment` itself, variables that are computed from other variables are not set yet.
     private func hidden(in key: String) -> Set<String> {
         let own = section["environment"].flatMap { SupervisordValues.environment($0) } ?? []
         let set = own.filter { key == "command" || !$0.value.contains("%(ENV_") }
@@ -127,8 +127,9 @@ struct SupervisordProgram {
         }
     }
 
-    /// Adds remarks about variables: those that a shell expands at each launch but that are not set now (supervisord
-    /// would refuse to start), and those whose current values were written into the result.
+    /// Adds remarks about two kinds of variables. First, variables that a shell expands at each launch but that are not
+    /// set now: with them, supervisord would refuse to start. Second, variables whose current values were written into
+    /// the result.
     private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {
@@ -216,8 +217,8 @@ struct SupervisordProgram {
         }
         let seconds = number("startsecs", 1, in: 0...1_000_000, &program)
         if seconds > 0 {
-            // During startsecs, the app counts as launching: if it ends, the launch has failed. Once the app runs, no
-            // deadline terminates it.
+            // During startsecs, the app counts as launching: if it ends in that time, the launch has failed. Later, no
+            // deadline terminates the app.
             program["ready"] = .table([
                 ("command", .strings(["/bin/sleep", "\(seconds)"])), ("timeout", .string("\(seconds + 10)s")),
             ])
@@ -225,7 +226,7 @@ struct SupervisordProgram {
         }
         if program["restart"] != .string("never") {
             // supervisord gives up a program only if it ends within startsecs several times in a row. Torpor's limit
-            // counts every end, so it is set very high.
+            // counts every end, so set the limit very high.
             program["stable_after"] = .string("\(seconds)s")
             program["restart_backoff"] = .table([("limit", .integer(10_000))])
         }
@@ -303,7 +304,7 @@ struct SupervisordProgram {
         rotation(&program)
     }
 
-    /// Translates the rotation of logs. In Torpor, one log contains both output streams.
+    /// Translates the rotation of logs. In Torpor, one log contains both standard output and standard error.
     private func rotation(_ program: inout ImportedProgram) {
         for end in ["maxbytes", "backups"] {
             let keys = ["stdout_logfile_" + end, "stderr_logfile_" + end].filter { section[$0] != nil }

@@ -5,7 +5,7 @@ enum SupervisordSections {
     private static let log = "torpord's own messages go to its standard error, or to the journal of its service"
     private static let daemon = "torpord stays in the foreground, and [supervisor] says where its files are"
 
-    /// Keys of `[supervisord]` that do not concern programs, with the reason why they are left out.
+    /// Keys of `[supervisord]` that do not concern programs, each with the reason why it is left out.
     private static let settings: [String: String] = [
         "logfile": log, "logfile_maxbytes": log, "logfile_backups": log, "loglevel": log, "silent": log,
         "pidfile": daemon, "nodaemon": daemon, "identifier": daemon,
@@ -19,7 +19,7 @@ enum SupervisordSections {
     private static let socket =
         "Torpor has its own control socket, and readers and operators of [supervisor] set who may use it"
     private static let plugin = "it extends supervisord itself"
-    /// Sections that are not translated, with the reason.
+    /// Sections that are not translated, each with the reason.
     private static let others: [String: String] = [
         "unix_http_server": socket, "inet_http_server": socket, "supervisorctl": socket, "rpcinterface": plugin,
         "ctlplugin": plugin,
@@ -59,7 +59,7 @@ struct SupervisordDefaults {
     private(set) var directory: String?
     private(set) var user: String?
     private(set) var umask: String?
-    /// The limits of open files per program and of processes per user, as soft and hard limits.
+    /// The limits of open files per program and of processes per user, as texts with the soft and the hard limit.
     private(set) var limits = OrderedTable<String>()
 
     init(_ section: INI.Section?, folder: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
@@ -99,7 +99,7 @@ struct SupervisordDefaults {
         user = read("user", expansion.now, "")
         // root is the default, so it need not be written for each program.
         if let name = user, ["root", "0"].contains(name) { user = nil }
-        // minfds and minprocs are minimums, to which supervisord raises its own limits.
+        // minfds and minprocs are minimums to which supervisord raises its own limits, which its programs inherit.
         limits["nofile"] = read(
             "minfds",
             { UInt64($0).flatMap { $0 > 1024 ? tree.filesOfServices.raised(to: $0) : nil } },

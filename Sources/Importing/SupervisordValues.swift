@@ -2,7 +2,7 @@
 
 /// Expands `%(name)s` by supervisord's rules.
 struct SupervisordExpansion {
-    /// Values by name. If `ENV_X` is not among them, it becomes a variable that a shell expands when the program
+    /// Values by name. A name `ENV_X` that is missing here becomes a variable that a shell expands when the program
     /// runs.
     var values: [String: String]
     /// The environment variables of supervisord, for values that must be known at the time of the import.
@@ -16,14 +16,15 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// Variables whose value in the program's environment differs from supervisord's. The import uses supervisord's
-    /// value.
+    /// Variables whose value in the program's environment differs from supervisord's value. The import uses
+    /// supervisord's value.
     var hidden: Set<String> = []
     /// The values that `[supervisord] environment` sets.
     var ofSupervisord = OrderedTable<String>()
 
-    /// Expands a text, except environment variables: these are expanded when the program runs (``Late``), unless the
-    /// program hides supervisord's value. A `%` that is text is marked (``Late/percent``).
+    /// Expands a text, but leaves environment variables to a shell, which expands them when the program runs
+    /// (``Late``). If the program's environment hides supervisord's value of a variable, inserts the current value
+    /// instead. Marks a `%` that is text (``Late/percent``).
     func late(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text, literal: String(Character(Late.percent))) { name in
@@ -41,7 +42,7 @@ struct SupervisordExpansion {
         return result
     }
 
-    /// Expands a text, including environment variables with their current values.
+    /// Expands a text. Environment variables are replaced by their current values.
     func now(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text) { name in
@@ -52,7 +53,8 @@ struct SupervisordExpansion {
         return result
     }
 
-    /// The maximum length of an expanded text in bytes: Linux allows no longer argument or environment variable.
+    /// The maximum length of an expanded text in bytes, because Linux allows no longer argument or environment
+    /// variable.
     private static let limit = 131_072
 
     private func expand(

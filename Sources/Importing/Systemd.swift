@@ -22,8 +22,8 @@ enum Systemd {
         }
         let services = units.filter { $0.suffix == ".service" }
         if services.isEmpty, let other = units.first {
-            // The import contains a socket, timer or path, but not its service: read the service from the same
-            // folder.
+            // If the import contains a socket, timer or path, but not the service that it starts, read the service from
+            // the same folder.
             let folder = SourceTree.folder(paths.first ?? result.source)
             let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
@@ -55,8 +55,10 @@ enum Systemd {
         }
     }
 
-    /// Translates `Before=` of a unit to `after` of the other unit. A unit that another unit wants is started only
-    /// together with that.
+    /// Translates `Before=` of a unit to `after` of the other unit.
+    ///
+    /// Also removes `launch` (`on-demand`) from each service that another service wants, because both must start
+    /// together. Services that a timer, socket or path starts keep it.
     ///
     /// - Parameter wanted: the names of services that other services want.
     static func order(_ units: SystemdUnits, _ wanted: Set<WireText>, _ result: inout ImportedConfiguration) {

@@ -4,7 +4,7 @@
 struct SystemdRemarks {
     let unit: SystemdUnit
     let text: SystemdText
-    /// The sections that other code translates.
+    /// The sections that other code translates, so that their keys get no remark.
     var own: Set<String> = []
 
     /// Keys of `[Service]` that other code translates.
@@ -22,7 +22,7 @@ struct SystemdRemarks {
     private static let journal = "the log of an app has its name and timestamps, and no rate limit"
     private static let terminal = "an app has no terminal"
     private static let cgroup = "an app has its own cgroup, with everything that the kernel can account"
-    /// Keys of `[Service]` that have a meaning only under systemd, with the reason.
+    /// Keys of `[Service]` that have a meaning only under systemd, each with the reason.
     private static let idle: [String: String] = [
         "GuessMainPID": process, "PIDFile": process, "RemainAfterExit": "a oneshot is done when it has exited with 0",
         "SyslogIdentifier": journal, "SyslogFacility": journal, "SyslogLevel": journal, "SyslogLevelPrefix": journal,
@@ -35,7 +35,7 @@ struct SystemdRemarks {
         "IgnoreSIGPIPE": "an app starts with the default action for SIGPIPE",
         "PermissionsStartOnly": "all commands run as the app's user",
     ]
-    /// Keys for folders that systemd creates, with the parent folders.
+    /// Keys that name folders which systemd creates, each with the parent folder.
     private static let folders = [
         "RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "CacheDirectory": "/var/cache",
         "LogsDirectory": "/var/log", "ConfigurationDirectory": "/etc",
@@ -51,7 +51,7 @@ struct SystemdRemarks {
         "Description", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf", "Conflicts",
         "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
     ]
-    /// Keys of `[Unit]` and `[Install]` that have a meaning only under systemd, with the reason.
+    /// Keys of `[Unit]` and `[Install]` that have a meaning only under systemd, each with the reason.
     private static let idleOfUnit: [String: String] = [
         "Documentation": "Torpor does not show it", "DefaultDependencies": "torpord is started when the machine is up",
         "SourcePath": "Torpor does not show it", "CollectMode": "an app that failed stays in the list",
@@ -112,7 +112,8 @@ struct SystemdRemarks {
         }
     }
 
-    /// Adds remarks about specifiers: the import uses their current values, and does not know some of them.
+    /// Adds remarks about specifiers (`%h`): the import inserts their current values, and some values are not known
+    /// here.
     private func specifiers(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
         for name in SystemdText.specifiers(in: entry.value) {
             guard let value = text.specifiers[name] else {

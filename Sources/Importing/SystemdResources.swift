@@ -51,7 +51,7 @@ struct SystemdResources {
         )
     }
 
-    /// A size in bytes; nil for infinity, that is, for no limit.
+    /// A size in bytes; nil for `infinity`, which means no limit.
     private func bytes(_ key: String, _ program: inout ImportedProgram) -> UInt64? {
         guard let text = service.value(key), text != "infinity" else { return nil }
         if let bytes = Amounts.bytes(text), bytes > 0 { return bytes }
@@ -59,7 +59,7 @@ struct SystemdResources {
         return nil
     }
 
-    /// Limits that are times, with the unit of the limit in seconds.
+    /// Limits that are times, with the unit of each limit, in seconds.
     private static let times = ["cpu": 1.0, "rttime": 1e-6]
     private static let names: Set = [
         "cpu", "fsize", "data", "stack", "core", "rss", "nofile", "as", "nproc", "memlock", "locks", "sigpending",

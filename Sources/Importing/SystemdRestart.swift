@@ -39,13 +39,13 @@ struct SystemdRestart {
         }
     }
 
-    /// Sets which exits count as success: those that systemd itself or the unit's `SuccessExitStatus=` treats as
-    /// success, and those after which `RestartPreventExitStatus=` forbids a restart. Exits after which
-    /// `RestartForceExitStatus=` demands a restart do not count.
+    /// Sets which exits count as success. These are the exits that systemd itself or the unit's `SuccessExitStatus=`
+    /// counts as success, and those after which `RestartPreventExitStatus=` forbids a restart. Exits after which
+    /// `RestartForceExitStatus=` demands a restart never count as success.
     private func success(_ rule: String, _ program: inout ImportedProgram) {
         let unit = service.unit
         let isOnFailure = program["restart"] == .string("on-failure")
-        // Signals that systemd itself counts as success.
+        // systemd counts an end by one of these signals as success.
         let usual = isOnFailure && program["type"] == nil ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"] : []
         var words = usual + statuses("SuccessExitStatus", &program)
         let prevented = statuses("RestartPreventExitStatus", &program)
@@ -95,8 +95,8 @@ struct SystemdRestart {
         if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
         let starts = burst.flatMap { Int64($0) } ?? 5
         if window > 0, starts > 0, let text = Amounts.duration(seconds: window) {
-            // systemd allows this many starts within any window of this length. The first start may be long before
-            // the window, so it does not count here.
+            // systemd allows this many starts within any window of this length. Do not count the first start, because
+            // it may have happened long before the window.
             backoff["limit"] = .integer(min(10_000, starts))
             backoff["window"] = .string(text)
         } else {

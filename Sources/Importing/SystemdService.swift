@@ -9,7 +9,7 @@ struct SystemdService {
     let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
-    /// The sections that other code translates.
+    /// The sections that other code translates, so that their keys get no remark.
     var own: Set<String> = []
 
     init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {
@@ -44,7 +44,7 @@ struct SystemdService {
         template(&program)
     }
 
-    /// Translates a template. It becomes an app with instances if anything in it depends on the instance.
+    /// Translates a template. It becomes an app with instances if anything in the template depends on the instance.
     func template(_ program: inout ImportedProgram) {
         if unit.instance == "", !program.keys.values.allSatisfy({ !$0.text.contains("%i") }) {
             program["instances"] = .integer(1)
@@ -52,7 +52,8 @@ struct SystemdService {
         }
     }
 
-    /// Translates what a service and a Quadlet container have in common: all except the command and how it is run.
+    /// Translates the settings that a service and a Quadlet container have in common: all except the command and how it
+    /// is run.
     func readAround(into program: inout ImportedProgram) {
         title(&program)
         steps(&program)
@@ -230,9 +231,9 @@ struct SystemdService {
         return variables
     }
 
-    /// Variables that a shell must set unless they are set already. In systemd, files override `Environment=`; in
-    /// Torpor, `environment` overrides files. So if a unit has both, the variables of `Environment=` cannot become
-    /// `environment`.
+    /// Variables that a shell must set unless they are set already. If a unit has both `Environment=` and environment
+    /// files, the files override `Environment=`. In Torpor, `environment` overrides files, so the variables of
+    /// `Environment=` cannot become `environment` then.
     private var defaults: [(name: String, value: String)] {
         guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
         var nobody = ImportedProgram("")
@@ -293,7 +294,7 @@ struct SystemdService {
             program.requires += known(key, &program)
         }
         for key in ["Wants", "After", "Upholds"] { program.after += known(key, &program) }
-        // `Before=` becomes `after` of the other service.
+        // ``Systemd`` translates `Before=` to `after` of the other service. Only add the remarks here.
         _ = known("Before", &program)
         for key in ["PartOf", "Conflicts"] where !unit.lists("Unit", key).isEmpty {
             let names = unit.lists("Unit", key).joined(separator: " ")
@@ -312,7 +313,7 @@ struct SystemdService {
         }
     }
 
-    /// The imported services that a key names. Adds remarks about other units that it names.
+    /// The imported services that a key names. Adds remarks about other units that the key names.
     private func known(_ key: String, _ program: inout ImportedProgram) -> [String] {
         var found: [String] = []
         var others: [String] = []

@@ -26,7 +26,7 @@ struct SystemdText {
         for (name, value) in QuadletOwner(path: unit.path, tree: tree).specifiers { specifiers[name] = value }
     }
 
-    /// Decodes a unit's name: `a-b` becomes `a/b`, and `\x2d` becomes `-`.
+    /// Decodes the escapes in a unit's name: `a-b` becomes `a/b`, and `\x2d` becomes `-`.
     private static func unescaped(_ text: String) -> String {
         text.replacing("-", with: "/").replacing("\\x2d", with: "-")
     }
@@ -67,8 +67,8 @@ struct SystemdText {
 
     /// Splits a value into words, and removes their quotes and escapes; nil if a quote is not closed.
     ///
-    /// The code iterates over scalars: a quote with a combining mark after it is one Character, but systemd sees the
-    /// quote.
+    /// Iterates over scalars, because in Swift a quote followed by a combining mark is a single Character, but systemd
+    /// sees the quote.
     static func words(_ text: String) -> [String]? {
         var words: [String] = []
         var word = String.UnicodeScalarView()
@@ -205,7 +205,8 @@ struct SystemdCommand {
     /// The command in the form of an app's `exec`.
     var plain: [String] { Late.command(words) }
 
-    /// The command in the form of a hook. If systemd ignores the command's failure, a shell runs it and succeeds.
+    /// The command in the form of a hook. If systemd would ignore a failure of the command, a shell runs it and always
+    /// succeeds.
     var hook: [String] {
         isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
     }

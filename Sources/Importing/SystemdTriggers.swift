@@ -59,7 +59,7 @@ struct SystemdTriggers {
         for (kind, address) in addresses.prefix(Self.mostSockets) {
             var socket: OrderedTable = [(kind, TOMLValue.string(address))]
             for (key, (value, _)) in common where Self.fits(key, kind, address) {
-                // Each socket of an app needs its own name.
+                // Several sockets of an app need different names, so omit a name that all would share.
                 if key == "name", addresses.count > 1 { continue }
                 socket[key] = value
                 unused.remove(key)
@@ -74,8 +74,8 @@ struct SystemdTriggers {
         if !installs { program["launch"] = .string("on-demand") }
     }
 
-    /// Whether a key has a meaning for this kind of socket. systemd ignores keys without a meaning; for Torpor they
-    /// are errors.
+    /// Whether a key has a meaning for this kind of socket. Other keys must be left out: systemd ignores them, but
+    /// Torpor reports them as errors.
     private static func fits(_ key: String, _ kind: String, _ address: String) -> Bool {
         let isPath = address.hasPrefix("/")
         let isUnix = isPath || address.hasPrefix("@")

@@ -33,7 +33,7 @@ struct SystemdUnit {
         guard let text = tree.text(path) else { return nil }
         self.path = path
         var file = SourceTree.lastPart(path)
-        // In collections of unit files, names have their origin as a prefix: `ORIGIN__NAME`.
+        // In some collections of unit files, a file's name has its origin as a prefix, `ORIGIN__NAME`: remove it.
         if let cut = file.range(of: "__", backwards: true) { file = String(file[cut...]) }
         let dot = file.lastIndex(of: ".") ?? file.endIndex
         name = String(file[..<dot])
@@ -50,12 +50,12 @@ struct SystemdUnit {
 
     private mutating func read(_ text: String, of file: String) {
         var section = ""
-        // The parts of a line that is continued, and the number of its first line.
+        // The parts of a line that continues over several lines, and the number of its first line.
         var parts: [String] = []
         var start = 0
         for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let line = raw.trimmed
-            // A comment between continued lines does not end them.
+            // A comment between the parts of a continued line does not end that line.
             if line.hasPrefix("#") || line.hasPrefix(";") { continue }
             if parts.isEmpty { start = index + 1 }
             guard line.hasSuffix("\\") else {
@@ -94,7 +94,7 @@ struct SystemdUnit {
 
     func line(_ section: String, _ key: String) -> SourceLine? { entries(section, key).last.map { entries[$0].line } }
 
-    /// All values of a key. An empty value removes those before it.
+    /// All values of a key. An empty value resets the key: it removes the values before it.
     func values(_ section: String, _ key: String) -> [String] {
         var values: [String] = []
         for index in entries(section, key) {
@@ -104,7 +104,7 @@ struct SystemdUnit {
         return values
     }
 
-    /// The words of all values of a key, separated by blanks.
+    /// The words, separated by blanks, in all values of a key.
     func lists(_ section: String, _ key: String) -> [String] {
         values(section, key).flatMap { $0.split(separator: " ").map(String.init) }
     }
@@ -118,8 +118,8 @@ struct SystemdUnit {
 
     var prefix: String { name.firstIndex(of: "@").map { String(name[..<$0]) } ?? name }
 
-    /// The name of the unit's service without `.service`: Quadlet makes `web.service` from web.container, and
-    /// `web-pod.service` from web.pod.
+    /// The name, without `.service`, of the service that belongs to the unit. For web.container, Quadlet makes
+    /// `web.service`; for web.pod, `web-pod.service`.
     var serviceName: String {
         switch suffix {
         case ".container": value("Container", "ServiceName") ?? name
@@ -135,7 +135,7 @@ struct SystemdUnit {
 }
 
 extension String {
-    /// The index after the last occurrence of a text; nil if there is none, or if it is at the very end.
+    /// The index behind the last occurrence of a text; nil if there is none, or if nothing follows it.
     fileprivate func range(of text: String, backwards: Bool) -> String.Index? {
         var found: String.Index?
         var rest = self[...]
@@ -153,7 +153,7 @@ struct SystemdUnits {
     let services: [SystemdUnit]
     /// For each unit name without `.service`, the name of the service's program.
     private(set) var names: [WireText: String] = [:]
-    /// Units that no service has to wait for, because podman creates what they describe when it is needed.
+    /// Units for which no service has to wait, because podman creates what they describe when it is needed.
     let made: Set<WireText>
     private var triggers: [WireText: [SystemdUnit]] = [:]
 
@@ -178,8 +178,8 @@ extension SystemdUnit {
         value("Timer", "Unit") ?? value("Path", "Unit") ?? value("Socket", "Service") ?? name + ".service"
     }
 
-    /// Whether systemd creates a temporary user for the service (DynamicUser=). Torpor does not, so the program would
-    /// run as root.
+    /// Whether systemd creates a temporary user for the service (DynamicUser=). Torpor creates none, so the program
+    /// would run as root.
     var isDynamic: Bool {
         guard !isUser, value("Service", "User") == nil, let text = value("Service", "DynamicUser") else { return false }
         return ["yes", "true", "1", "on"].contains(text.lowercased())

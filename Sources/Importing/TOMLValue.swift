@@ -27,7 +27,7 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// The value as TOML after `key = `: a long array takes several lines, and a text with several lines becomes a
+    /// The value as TOML after `key = `. A long array takes several lines, and a text with several lines becomes a
     /// multi-line string.
     func text(after key: String) -> String {
         let line = text
@@ -40,7 +40,7 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// The elements in lines, with as many in each line as fit.
+    /// The elements of an array as lines, each with as many elements as fit.
     private static func filled(_ elements: [String]) -> String {
         var lines: [String] = []
         for element in elements {

@@ -3,7 +3,7 @@
 import WireText
 
 extension ImportedConfiguration {
-    /// The text of a torpor.toml with the configuration, and with remarks as comments.
+    /// The configuration as the text of a torpor.toml, with remarks as comments.
     public var toml: String {
         var text = head
         let common = commonKeys
@@ -39,7 +39,8 @@ extension ImportedConfiguration {
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]
 
-    /// Keys that have the same value in all apps, if there are several apps. They are written once, in `[defaults]`.
+    /// Keys that have the same value in all apps, if there are several apps. Such keys are written only once, in
+    /// `[defaults]`.
     private var commonKeys: [(key: String, value: TOMLValue)] {
         let apps = programs.filter(\.isTranslated)
         guard apps.count > 1, let first = apps.first else { return [] }

@@ -3,8 +3,8 @@
 public import Configuration
 
 extension ImportedConfiguration {
-    /// Validates the configuration like torpord, and removes the keys that are refused, with remarks. The rest is
-    /// valid.
+    /// Validates the configuration as torpord does, and removes the keys that are refused, with a remark for each. The
+    /// rest is valid.
     ///
     /// - Parameters:
     ///   - path: the path that the file will have, from which relative paths start.
@@ -22,15 +22,15 @@ extension ImportedConfiguration {
             ContainerNames.assign(&self)
         }
         guard !mend(at: path, system, environment) else { return remarkOnRoot(system) }
-        // All errors with a known place were removed. If one is left, the whole file is invalid and useless.
+        // All errors with a known place were removed. If an error is left, the whole file is invalid and of no use.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
             remark(error.message)
         }
     }
 
-    /// Adds a remark about programs that will run as root if torpord does, although the source does not say so. Skips
-    /// compose files, which get a remark of their own, and containers, which run as their image's user.
+    /// Adds a remark about programs that will run as root if torpord does, although the source does not say that. Skips
+    /// compose files, which get a remark of their own, and containers, whose image determines the user.
     private mutating func remarkOnRoot(_ system: ConfigurationSystem) {
         guard system.effectiveUserID == 0, kind != .compose else { return }
         let names = programs.filter { program in
@@ -45,12 +45,12 @@ extension ImportedConfiguration {
         )
     }
 
-    /// The most names in a remark.
+    /// The maximum number of names in a remark.
     private static let mostNames = 10
 
-    /// With more errors than this, a configuration is validated in parts.
+    /// If there are more errors than this, a configuration is validated in parts.
     private static let manyErrors = 100
-    /// The approximate size of a part, in bytes of its programs.
+    /// The approximate size of a part: the sum of the sizes of its programs, in bytes.
     private static let partSize = 1 << 14
 
     /// Removes refused keys until there is no error, or no error that can be removed. Returns true if there is no
@@ -79,7 +79,7 @@ extension ImportedConfiguration {
                 if refuse(error, places, isOneOfMany: errors.count >= Self.manyErrors) { isBetter = true }
             }
             if !isBetter { return false }
-            // Other programs and the probe refer to the container's name.
+            // The names of containers may change, so update the other programs and the probe, which refer to them.
             if isRenamed, isWhole { ContainerNames.assign(&self) }
         }
         return false
@@ -156,8 +156,8 @@ extension ImportedConfiguration {
             return true
         }
         if Self.key(parts[2]) == "container" {
-            // The key `container` itself is refused. Without a container, the program would run on this machine with
-            // torpord's rights, so do not translate it.
+            // The key `container` itself is refused. Do not translate the program: without a container, it would run on
+            // this machine with torpord's rights.
             guard parts.count > 3 else {
                 programs[index].cannot(error.message)
                 return true
@@ -168,8 +168,8 @@ extension ImportedConfiguration {
         return refuse(Self.key(parts[2]), of: index, error.message)
     }
 
-    /// Keys of `container` that limit the container's rights. If a part of their value were removed, the container
-    /// would have more rights.
+    /// Keys of `container` that limit the container's rights. If one is refused, the program is not translated, because
+    /// the container would have more rights without a part of the value.
     private static let limiting: Set = ["cap_drop", "image", "networks", "security", "user"]
 
     /// Removes a key from the table `container`, or one element of the key's list.

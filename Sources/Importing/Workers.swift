@@ -2,13 +2,13 @@
 
 import WireText
 
-/// Finds containers that only work for other containers, such as job queues, and listen on no port. No connection can
-/// wake them.
+/// Finds containers that only work for other containers, such as job queues, and do not listen at any port, so that no
+/// connection can wake them.
 ///
-/// Before an image is pulled, nothing shows whether its program listens on a port. A wrong guess does harm, because
-/// nothing would wake a suspended container to which clients connect. So only two kinds count: containers without a
-/// network, and containers that run their own command in a server's image and that nothing else in the configuration
-/// names.
+/// Before an image is pulled, nothing shows whether its program listens at a port. A wrong guess does harm, because
+/// nothing would wake a suspended container to which clients connect. So only two kinds of containers count: those
+/// without a network; and those that run their own command in a server's image and are named by nothing else in the
+/// configuration.
 struct Workers {
     private let programs: [ImportedProgram]
     private let servers: Set<WireText>
@@ -23,7 +23,8 @@ struct Workers {
         servers = Set(programs.filter(Self.hasPorts).compactMap(Self.origin))
     }
 
-    /// Larger configurations have no workers, because each program is compared with all others.
+    /// If a configuration has more programs than this, workers are not searched for, because each program is compared
+    /// with all others.
     private static let most = 256
 
     func contains(_ program: ImportedProgram) -> Bool {

@@ -3,14 +3,15 @@
 import CYAML
 import WireText
 
-/// Parses YAML with libyaml, a C library of about a hundred kilobytes that every distribution maintains. A Swift
-/// package would contain its own copy.
+/// Parses YAML with libyaml. This C library of about a hundred kilobytes is part of every distribution, which maintains
+/// it; a Swift package would contain its own copy.
 enum YAML {
     /// The maximum nesting of values.
     private static let depthLimit = 64
-    /// The maximum number of values, including those that aliases repeat.
+    /// The maximum number of values, including those that aliases repeat: a small file with nested aliases could
+    /// otherwise use up the memory.
     private static let countLimit = 200_000
-    /// The maximum bytes of text that aliases repeat.
+    /// The maximum number of bytes of text that aliases repeat.
     private static let repeatedLimit = 1 << 20
 
     /// Parses the first document of a text.
@@ -56,7 +57,7 @@ enum YAML {
             bytes.deallocate()
         }
 
-        /// The next event of a document. It does not refer to libyaml's memory.
+        /// An event of the parser. It does not refer to memory of libyaml, so it stays valid.
         private enum Event {
             case alias(String)
             case scalar(String, isPlain: Bool, anchor: String?, tag: DataNode.Tag?)
@@ -181,7 +182,7 @@ enum YAML {
             return members
         }
 
-        /// Adds the size of a value that an alias repeats to the counters.
+        /// Adds the size of a value that an alias repeats to the counters, so that their limits apply.
         private mutating func measure(_ node: DataNode) {
             count += 1
             switch node.value {

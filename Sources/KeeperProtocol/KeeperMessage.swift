@@ -34,7 +34,8 @@ public enum KeeperMessage: Sendable {
         public var appDescriptorLimit: UInt64
         /// The process ID of the keeper.
         public var keeperPid: Int32
-        /// Whether this torpord is the program that worked before, since the program on disk failed.
+        /// Whether the keeper started this torpord from the program that worked before, because the program on disk
+        /// failed.
         public var isFallback: Bool
         /// The version of the state that the keeper saves before it executes a new keeper program.
         public var resumeVersion: UInt32
@@ -66,8 +67,8 @@ public enum KeeperMessage: Sendable {
     public struct ProcessRecord: Hashable, Sendable {
         /// The index of the process in the keeper's table.
         public var slot: UInt32
-        /// How often that index was used before: distinguishes this process from earlier ones, to which a late
-        /// message may refer.
+        /// How often the slot was used before. This distinguishes the process from earlier ones in the same slot, to
+        /// which a late message may refer.
         public var generation: UInt32
         /// The pid.
         public var pid: Int32
@@ -111,7 +112,7 @@ public enum KeeperMessage: Sendable {
         public var sequence: UInt64
         /// The pid.
         public var pid: Int32
-        /// The session that the orphan was in.
+        /// The number of the orphan's session (setsid(2)).
         public var session: Int32
         /// Start time in clock ticks since boot.
         public var startTime: UInt64

@@ -52,7 +52,7 @@ public struct LaunchRequest: Sendable {
     /// Creates an empty request.
     public init() {}
 
-    /// Rights that a child gives up for good, besides gaining new ones by setuid programs.
+    /// The rights that a child gives up for good. Besides, it can no longer gain rights by setuid programs.
     public struct Sandbox: Sendable {
         /// The descriptor of a Landlock ruleset; nil for none.
         public var ruleset: Int32?

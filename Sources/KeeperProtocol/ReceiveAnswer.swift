@@ -10,7 +10,7 @@ public struct ReceiveAnswer: Hashable, Sendable {
 
     /// The error, if no datagram could be read.
     public let failure: Errno?
-    /// How many descriptors were refused and dropped, since closing them may block.
+    /// How many descriptors were dropped instead of passed on, because closing them could block torpord.
     public let refused: Int
     /// Whether some descriptors could not be received; it is not known which.
     public let isIncomplete: Bool

@@ -5,7 +5,7 @@
 ///
 /// Launches, SIGSTOPs and SIGKILLs in progress are not in the set, because the phase of ``AppMachine`` records them.
 public struct ActionMask: OptionSet, Hashable, Sendable {
-    /// Bits 0 to 7 are actions. Bits 16 to 31 are messages: the message with number n in records has bit 16 + n.
+    /// Bits 0 to 7 stand for actions. Bits 16 to 31 stand for messages: the message with record code n has bit 16 + n.
     public let rawValue: UInt32
 
     /// A mask with these raw bits.
@@ -22,8 +22,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
     /// torpord still has to record how the incarnation (the app's run from launch to exit) ended.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
-    /// The bit of `action`; empty if the action needs none: the phase of ``AppMachine`` or the app's message queue
-    /// records it, or a new supervisor need not repeat it.
+    /// The bit of `action`. Empty if the action needs no bit, because the phase of ``AppMachine`` or the app's message
+    /// queue records the action, or because a new supervisor need not repeat it.
     public init(_ action: Action) {
         switch action {
         case .signalStop: self = .signalStop
@@ -40,8 +40,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         }
     }
 
-    /// The bit of `message`. A message whose record code is 16 or more has no bit, because the app's mailbox or
-    /// message queue stores the message.
+    /// The bit of `message`; empty for a message whose record code is 16 or more, because the app's mailbox or message
+    /// queue stores such a message.
     private init(_ message: Message) {
         self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
     }
@@ -53,9 +53,9 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 }
 
 extension AppMachine {
-    /// The actions that a new supervisor must carry out when it takes over the app from a supervisor that died: the
-    /// actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may have
-    /// carried out any of them already.
+    /// The actions that a new supervisor must carry out when it takes over the app from a supervisor that died. These
+    /// are the actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may
+    /// already have carried out any of them.
     ///
     /// If a launch is in progress and torpord knows no process of it, the result contains this launch. Before the
     /// launch is repeated, the caller must check that the first attempt has left no process.
@@ -103,9 +103,9 @@ extension AppMachine {
         )
     }
 
-    /// Repeats a launch that may or may not have created a process. The process of the first attempt may have exited
-    /// unnoticed, so the launch gets a new incarnation number: no two processes share a number. Returns no action if
-    /// the app is not being launched, or has a process.
+    /// Repeats a launch that may or may not have created a process. The launch gets a new incarnation number, because
+    /// the first attempt may have created a process that exited unnoticed, and no two processes may share a number.
+    /// Returns no action if the app is not being launched, or has a process.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1

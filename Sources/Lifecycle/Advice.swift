@@ -20,11 +20,12 @@ extension Coordinator {
     /// The longest time that a policy's advice may contain: 366 days.
     public static let longestAdvice = Duration.seconds(366 * 86_400)
 
-    /// Whether a policy must allow (``Advice/admit``) or refuse each launch. ``Action/askForAdmission(_:)`` asks the
-    /// policy.
+    /// Whether a policy must allow (``Advice/admit``) or refuse each launch. The action ``Action/askForAdmission(_:)``
+    /// tells the caller to ask the policy.
     public var asksForAdmission: Bool { admission.isNeeded }
 
-    /// Sets whether a policy must allow each launch. If not, launches that wait for a policy's answer begin now.
+    /// Sets whether a policy must allow each launch. If `isNeeded` is false, launches that wait for a policy's answer
+    /// begin now.
     public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
@@ -50,7 +51,7 @@ extension Coordinator {
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
     }
 
-    /// Refuses to suspend the app without force while another app requires it and keeps running.
+    /// Throws if the app must not be suspended (without force), because another app requires it and keeps running.
     ///
     /// - Throws: ``RequestError``, which names an app that requires this one and keeps running.
     public func requireSuspendable(_ app: AppID) throws(RequestError) {
@@ -65,8 +66,8 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app is to keep running. If a stop of the app is pending: whether it is a restart. Otherwise:
-    /// whether the app's goal is active, inactive or background.
+    /// Whether the app will run after its pending requests. If a stop of the app is pending, this is true if the stop
+    /// is part of a restart. Otherwise it is true if the app's goal is active, inactive or background.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -81,7 +82,8 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// The same apps, sorted: each app comes after those that must be launched before it (`requires` and `after`).
+    /// The same apps, sorted so that each app comes after those that must be launched before it (`requires` and
+    /// `after`).
     public func earlierFirst(_ apps: [AppID]) -> [AppID] {
         let wanted = Set(apps)
         return graph.earlierFirst(apps).filter(wanted.contains)
@@ -96,7 +98,8 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
-    /// Whether a policy may terminate the app now: it runs, its rules allow that, and no running app requires it.
+    /// Whether a policy may terminate the app now: the app runs, its rules allow its termination, and no running app
+    /// requires it.
     public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
 
     /// Applies a policy's advice.
@@ -189,8 +192,8 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // If the other app is suspended, this app may be suspended too, but not ended: a required app must have
-            // processes.
+            // If the other app is suspended, this app may be suspended too. But this app may not be terminated, because
+            // a required app must have processes.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }
@@ -199,7 +202,7 @@ extension Coordinator {
 }
 
 extension AppMachine {
-    /// Replaces the app's remaining background time with `time` from now.
+    /// Sets the rest of the app's background time to `time`, counted from now.
     mutating func grant(_ time: Duration, now: Duration) throws(RequestError) {
         guard case .running(let running) = phase, running.state == .background, running.edge?.transition != .suspending
         else { throw RequestError("is \(state.rawValue): only an app in the background is granted time") }
@@ -233,7 +236,8 @@ extension AppMachine {
         }
     }
 
-    /// Cancels the app's waiting launch, because a policy refused it or the machine has too little memory for it.
+    /// Cancels the app's launch before it begins, because a policy refused it or the machine has too little memory for
+    /// it.
     mutating func refuseLaunch() -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         return endBeforeLaunch(.launchFailed)

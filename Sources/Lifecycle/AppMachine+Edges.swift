@@ -11,8 +11,9 @@ extension AppMachine {
     ]
     private static let inactiveToBackground: [Step] = [.tell(.didEnterBackground, .background), .enter(.background)]
     private static let launchedIntoBackground: [Step] = [.tell(.didEnterBackground, .background)]
-    /// didEnterBackground again, before an app is suspended that has run in the background since it was last told.
-    /// Missing this deadline does not end the app: it was prepared once, and may be busy with a message.
+    /// Sends didEnterBackground again, before the app is suspended, if the app has run in the background since it last
+    /// got that message. An app that misses this deadline is not terminated: it has already saved its state once, and
+    /// may be busy with another message.
     static let savingAgain: [Step] = [.tell(.didEnterBackground, .transition)]
     private static let backgroundToActive: [Step] = [
         .tell(.willEnterForeground, .transition), .enter(.inactive),
@@ -31,7 +32,7 @@ extension AppMachine {
         .tell(.didBecomeActive, .transition), .enter(.active),
     ]
 
-    /// All edges, as lists of steps. Records store an edge as its index in this list: append only.
+    /// All edges, as lists of steps. Records store an edge as its index in this list, so new edges must be appended.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
@@ -44,8 +45,8 @@ extension AppMachine {
         guard rules.hasScenes else { return walkEdges(into: &actions, now: now) }
         // An app with scenes is in the foreground only if one of its scenes is.
         if goal == .active, !hasSceneInForeground { setGoal(.background) }
-        // The app must learn that it enters the foreground before its scenes connect. Afterwards, an app whose scenes
-        // have no message left to answer may be suspended.
+        // First let the app enter the foreground, and only then connect its scenes, because the app must get
+        // willEnterForeground before them. Afterwards, an app whose scenes have answered all messages may be suspended.
         walkEdges(into: &actions, now: now)
         moveScenes(into: &actions, now: now)
         walkEdges(into: &actions, now: now)
@@ -54,8 +55,8 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // Every edge must end first, except suspending: the app got no message about that, so cancel it if the
-                // app has another goal or must stay awake.
+                // Every edge must end first, except suspending. The app gets no message about suspending, so that edge
+                // can be cancelled if the app has another goal or must stay awake.
                 guard edge.transition == .suspending, effectiveGoal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -96,7 +97,7 @@ extension AppMachine {
                 }
                 if isUnsaved || hasUnsavedScenes {
                     saveAgain(into: &actions, now: now)
-                    // Messages to scenes are sent one after the other, and each answer continues this walk.
+                    // Scenes get their messages one at a time. Each answer leads to another call of this function.
                     if rules.hasScenes { moveScenes(into: &actions, now: now) }
                     if hasBusyScenes { return }
                     continue
@@ -131,8 +132,9 @@ extension AppMachine {
         advance(into: &actions, now: now)
     }
 
-    /// Tells an app didEnterBackground again, or its scenes sceneDidEnterBackground, before it is suspended: what it
-    /// has done in the background since is lost otherwise, if it is evicted.
+    /// Sends didEnterBackground again to the app, or sceneDidEnterBackground to its scenes, before the app is
+    /// suspended, so that it saves its work since the last such message. Without that, the work is lost if the app is
+    /// evicted.
     private mutating func saveAgain(into actions: inout [Action], now: Duration) {
         if rules.hasScenes { letScenesSaveAgain() }
         isUnsaved = false
@@ -142,7 +144,7 @@ extension AppMachine {
         begin(.enteringBackground, Self.savingAgain, into: &actions, now: now)
     }
 
-    /// Whether the app is being told didEnterBackground again, before it is suspended.
+    /// Whether the app has got didEnterBackground again, before its suspension, and has not answered yet.
     public var isSavingAgain: Bool {
         guard case .running(let running) = phase, let edge = running.edge else { return false }
         return edge.steps == Self.savingAgain
@@ -168,7 +170,8 @@ extension AppMachine {
                 if state == .background { beginStay() }
                 actions.append(.entered(state))
             case .tell(let message, let kind):
-                // An app that is told again shows nothing new, and may have declined snapshots in the background.
+                // Keep `declinesSnapshot` when the app only saves again: it shows nothing new, and may have declined a
+                // snapshot since it entered the background.
                 if message == .didEnterBackground, edge.steps != Self.savingAgain { declinesSnapshot = false }
                 if rules.hasScenes, Self.isForScenes(message) {
                     edge.awaiting = message
@@ -191,7 +194,7 @@ extension AppMachine {
         }
         running.edge = nil
         phase = .running(running)
-        // The app is on its way to its suspension, and gets no further background time.
+        // After saving again the app is suspended next, so it gets no further background time.
         if edge.steps == Self.savingAgain { return }
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
             // An app that was launched for an event gets the background time that belongs to the event.
@@ -217,7 +220,8 @@ extension AppMachine {
         } else {
             phase = .running(Running(state: .background))
             beginStay()
-            // didEnterBackground follows the launch directly. What the app was launched for comes after it.
+            // The launch ends with didEnterBackground. The event for which the app was launched reaches it afterwards,
+            // so the app will have to save again.
             isUnsaved = launchReason == .event
             isToldOnlyAtLaunch = true
             begin(.enteringBackground, Self.launchedIntoBackground, into: &actions, now: now)
@@ -258,8 +262,8 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // Forget how long file locks delayed this suspension: they may delay the next one for the full
-            // `task_time`.
+            // Reset the time for which file locks delayed this suspension, so that they may delay the next one for the
+            // full `task_time`.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))
@@ -271,8 +275,8 @@ extension AppMachine {
         walk(into: &actions, now: now)
     }
 
-    /// Called when the background time is over. If the app was told didEnterBackground only as the end of its launch,
-    /// it has worked since.
+    /// Called when the background time is over. If the app got didEnterBackground only as the last step of its launch,
+    /// marks the app as unsaved, because it has worked since then.
     mutating func workedSinceLaunch() {
         guard isToldOnlyAtLaunch, !settlesIn else { return }
         isToldOnlyAtLaunch = false

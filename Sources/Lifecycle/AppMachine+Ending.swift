@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How an incarnation (one run of an app, from launch to exit) ends, and what follows.
+/// Ends an incarnation (one run of an app, from launch to exit), and decides whether the app restarts.
 extension AppMachine {
     /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
-    /// Starts to terminate the app: willTerminate if `politely`, then SIGTERM, and SIGKILL when the grace is over. A
-    /// stopped app gets no willTerminate. `isHurried` limits the grace to ``shortGrace``.
+    /// Starts to terminate the app: sends willTerminate if `politely` is true, then SIGTERM, and SIGKILL when the grace
+    /// is over. A stopped app gets no willTerminate. `isHurried` limits the grace to ``shortGrace``.
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
@@ -99,8 +99,8 @@ extension AppMachine {
         }
     }
 
-    /// Disarms all deadlines before the app is terminated. Returns the app's state and transition until now, and
-    /// whether the app has a process.
+    /// Disarms all deadlines before the app is terminated. Returns the state and transition that the app is leaving,
+    /// and whether the app has a process.
     private mutating func leave() -> (AppState, Transition?, Bool) {
         let was = (state, transition)
         var hasProcess = true
@@ -276,8 +276,8 @@ extension AppMachine {
         requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)
     }
 
-    /// Whether the app is being launched and has not said yet that it is ready, although it must. A oneshot need not:
-    /// it is ready when it has exited with 0.
+    /// Whether the app is being launched and must still report that it is ready. A oneshot need not report it: it is
+    /// ready when it has exited with 0.
     private var isAwaited: Bool {
         guard case .launching(let launching) = phase else { return false }
         return !launching.isReady && rules.readiness != .exec && !rules.isOneshot

@@ -78,7 +78,8 @@ extension AppMachine {
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
-            // The app was terminated during its launch, so terminate the process that the launch has created too.
+            // The app was terminated during its launch, so also terminate the process that this launch has created
+            // after all.
             guard !terminating.hasProcess else { return }
             terminating.hasProcess = true
             phase = .terminating(terminating)
@@ -190,7 +191,8 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
-            // The delegate disconnected before it could decline the snapshot, so no snapshot is taken.
+            // The delegate disconnected before it could decline the snapshot. Take no snapshot, because it might show
+            // private content.
             if message == .didEnterBackground, !isSavingAgain { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
@@ -217,8 +219,8 @@ extension AppMachine {
     private mutating func foundRunning(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, running.state == .suspended, running.edge == nil else { return }
         running.stoppedAgain += 1
-        // torpord stops an app again that another process continued, up to three times, and then leaves it running. If
-        // another machine may own the app, it must not run here, so it is then terminated.
+        // If another process continues a suspended app, torpord stops the app again, up to three times, and then leaves
+        // it running. But if another machine may own the app, the app must not run here, so torpord terminates it.
         if running.stoppedAgain > 3, !mayRun {
             terminate(.unresponsive, politely: false, into: &actions, now: now)
         } else if running.stoppedAgain <= 3 {
@@ -250,8 +252,8 @@ extension AppMachine {
         edgeDeadline = deadline
     }
 
-    /// The configured time for a deadline that the app itself has to meet; nil if that time has no limit, or if the
-    /// app does not have to meet deadlines of this kind.
+    /// The configured time for a deadline that the app itself has to meet. Nil if that time has no limit, or if the app
+    /// does not have to meet deadlines of this kind.
     func baseAllowance(of kind: DeadlineKind) -> Duration? {
         switch kind {
         case .launch: rules.launchDeadline
@@ -283,7 +285,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels a launch that waits and has not begun. The app counts as ended for `reason`.
+    /// Cancels a launch that is waiting and has not begun. The app then counts as ended for `reason`.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason

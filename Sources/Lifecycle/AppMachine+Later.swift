@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Record fields added after the first version. They come last, because fields never change their places.
+/// Record fields added after the first version. They are written after the fields of the first version, because a field
+/// must never change its place in the record.
 extension AppMachine {
-    /// The most bytes that the fields of ``encodeLater(into:)`` take.
+    /// The maximum size, in bytes, of the fields that ``encodeLater(into:)`` writes.
     public static let laterBytes = 56
 
     /// Writes the record fields added after the first version.
@@ -12,7 +13,7 @@ extension AppMachine {
         if isPrepared { flags |= 4 }
         if grantIsOver { flags |= 8 }
         if isForced { flags |= 16 }
-        // Bit 32 is retired: it meant that a URL waits to be opened.
+        // Do not reuse bit 32: in records of older versions it means that a URL waits to be opened.
         let time = backgroundTime?.value
         if time?.isRecorded ?? false { flags |= 64 }
         if comesBack { flags |= 128 }
@@ -59,7 +60,7 @@ extension AppMachine {
 
 /// Record fields for wake events and snapshots.
 extension AppMachine {
-    /// The bytes that the fields of ``encodeWake(into:)`` take.
+    /// The size, in bytes, of the fields that ``encodeWake(into:)`` writes.
     public static let wakeBytes = 29
 
     /// Writes the record fields for wake events and snapshots.
@@ -122,7 +123,7 @@ extension Coordinator {
     }
 
     /// Extends the time of the app's background tasks to at least `time` from now. Called after torpord was replaced,
-    /// so that no task expires before the app has reconnected. The app is warned again before this time is over.
+    /// so that no task expires before the app has reconnected. The app gets a new warning before this time is over.
     public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The message that a delegate works on although no transition waits for it: mail, performFetch, a memory warning.
-/// It has a deadline of its own, `message_deadline`, in the app's running time.
+/// Handles messages to a delegate that no transition waits for: mail, performFetch, a memory warning. The answer to
+/// such a message has a deadline of its own, `message_deadline`, which counts only time in which the app runs.
 extension AppMachine {
-    /// For how long the app has worked on its message, in running time; nil if it works on none.
+    /// How long the app has been working on a message that no transition waits for, not counting time in which the app
+    /// could not run. Nil if the app works on no such message.
     public func messageTime(now: Duration) -> Duration? {
         backgroundTime?.value.messageSince.map { max(.zero, (suspendedSince ?? now) - $0) }
     }
 
-    /// How much running time the app gets for the answer to its message; nil without a limit, or if it is late already.
+    /// How much time the app gets in total to answer the message that it works on, not counting time in which the app
+    /// cannot run. Nil if the app works on no such message, or if its time is unlimited or over.
     public var messageDue: Duration? {
         guard let time = backgroundTime?.value, let since = time.messageSince else { return nil }
         return time.messageDue.map { $0 - since }
     }
 
-    /// When the answer to the message that the app works on is late. Nil if it works on none, if there is no limit, if
-    /// the answer is late already, or while the app is suspended, since the time stands still then.
+    /// When the app must have answered the message that it works on. Nil if it works on no message, if the time is
+    /// unlimited or over, or while the app is suspended, because the time in suspension does not count.
     var messageDeadline: Deadline? {
         guard suspendedSince == nil, let time = backgroundTime?.value, let since = time.messageSince,
             let due = time.messageDue
@@ -23,11 +25,11 @@ extension AppMachine {
         return Deadline(kind: .message, started: since, at: due)
     }
 
-    /// Whether the app works on a message whose deadline is not over, so that it must not fall asleep by itself.
-    /// A user may still suspend it.
+    /// Whether the app works on a message whose deadline is not over. If so, torpord does not suspend the app by
+    /// itself, but a user may still suspend it.
     public var isBusyWithMessage: Bool { backgroundTime?.value.messageDue != nil }
 
-    /// Called when a message was sent to the delegate that no transition waits for.
+    /// Called when the delegate was sent a message that no transition waits for.
     mutating func messageSent(now: Duration) {
         guard case .running(let running) = phase, running.state != .suspended else { return }
         if running.state == .background, running.edge?.transition != .suspending { isUnsaved = true }
@@ -38,7 +40,7 @@ extension AppMachine {
         }
     }
 
-    /// Extends the deadline of the message that the app works on: the app has answered `pending`.
+    /// Extends the deadline of the message that the app works on, because the app has answered `pending`.
     mutating func extendMessage(to time: Duration, now: Duration) {
         guard let account = backgroundTime?.value, let since = account.messageSince, let due = account.messageDue,
             let limit = rules.extensionLimit ?? rules.messageDeadline.map({ $0 * 10 })
@@ -47,8 +49,8 @@ extension AppMachine {
         changeBackgroundTime { $0.messageDue = extended }
     }
 
-    /// Called when the app has answered, or has no delegate that could. If only the message kept the app awake, the app
-    /// is suspended now.
+    /// Called when the app has answered the message that it works on, or when no delegate is connected that could
+    /// answer. If only the message kept the app awake, the app is suspended now.
     mutating func endMessage(into actions: inout [Action], now: Duration) {
         guard let time = backgroundTime?.value, time.messageSince != nil else { return }
         forgetMessage()
@@ -64,8 +66,9 @@ extension AppMachine {
         }
     }
 
-    /// Handles a message that the app has not answered in time. In the background the app is terminated, as on iOS: it
-    /// hangs, and keeps every other message waiting. In the foreground the miss is reported.
+    /// Handles a message that the app has not answered in time. In the background, torpord terminates the app, as iOS
+    /// does: the app hangs, so every other message for the app would wait. In the foreground, torpord only reports the
+    /// missed deadline.
     mutating func missMessage(into actions: inout [Action], now: Duration) {
         guard let due = backgroundTime?.value.messageDue, due <= now, suspendedSince == nil else { return }
         changeBackgroundTime { $0.messageDue = nil }
@@ -79,7 +82,7 @@ extension AppMachine {
         }
     }
 
-    /// Leaves a time in which the app could not run out of the time to answer.
+    /// Moves the deadline of the message later by the time in which the app could not run.
     mutating func pauseMessage(from: Duration, to: Duration) {
         guard let time = backgroundTime?.value, let since = time.messageSince else { return }
         let pause = max(.zero, to - max(from, since))

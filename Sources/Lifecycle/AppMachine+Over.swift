@@ -3,8 +3,8 @@
 /// Whether an app has ended for good. If the app that `[supervisor] main` names ends for good, torpord terminates all
 /// other apps.
 extension AppMachine {
-    /// Whether the app counts as ended for good: it has no process, no launch is planned, and it was not ended only to
-    /// come back when it is needed.
+    /// Whether the app counts as ended for good: it has no process, no launch is planned, and the app does not come
+    /// back by itself when it is needed.
     ///
     /// An app that was evicted or exited on suspend (`exits_on_suspend`) comes back when it is needed, so it counts
     /// only if it has the failed mark. Every other ending counts: stopped, force quit, given up, done, or never

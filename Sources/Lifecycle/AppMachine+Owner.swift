@@ -2,16 +2,17 @@
 
 /// Whether this machine owns an app whose rules say that it needs an owner.
 public enum Ownership: UInt8, Sendable, Hashable, CaseIterable {
-    /// Another machine may own the app: here, nothing launches or wakes it.
+    /// Another machine may own the app, so nothing launches or wakes the app on this machine.
     case none = 0
     /// This machine owns the app.
     case owned = 1
-    /// This machine does not own the app, but a user runs it all the same (`--force`), until it has ended.
+    /// This machine does not own the app, but a user has decided to run it here all the same (`--force`). This holds
+    /// until the app has ended.
     case forced = 2
 }
 
-/// An app that several machines are configured to run; only the machine that owns it may run it (`owner =
-/// "external"`).
+/// Ownership of an app that several machines are configured to run (`owner = "external"`): only the machine that owns
+/// the app may run it.
 ///
 /// ``mayRun`` is the only answer to the question whether an app may be launched or woken here. All requests pass
 /// ``requireOwner(for:now:)``; all other launches and restarts ask ``mayRun(at:)``; and while ``mayRun`` is false, the
@@ -36,7 +37,7 @@ extension AppMachine {
         set { lease = newValue }
     }
 
-    /// Whether the app only stands by: this machine does not own it, but it is launched here, to be suspended.
+    /// Whether the app is on standby: it is launched here only to be suspended, because this machine does not own it.
     public var standsBy: Bool { !mayRun && isAlive }
 
     /// Refuses a request that would launch or wake an app which this machine does not own.
@@ -74,8 +75,8 @@ extension AppMachine {
         ownedUntil = until
     }
 
-    /// Called when a user decides (`--force`) to run the app although this machine does not own it. Does nothing if
-    /// the app may run here.
+    /// Records that a user decided (`--force`) to run the app although this machine does not own it. Does nothing if
+    /// the app may run here anyway.
     mutating func runUnowned(now: Duration) {
         guard !mayRun(at: now) else { return }
         ownership = .forced
@@ -89,8 +90,8 @@ extension AppMachine {
         disown(into: &actions, now: now)
     }
 
-    /// Ends the ownership of an app whose process no longer exists, although the phase may still say that it does.
-    /// Causes no actions: there is nothing to suspend or terminate.
+    /// Ends the ownership of an app whose process no longer exists, even if the phase does not show that yet. Causes no
+    /// actions, because there is nothing to suspend or terminate.
     mutating func disownUnseen(now: Duration) {
         guard hasProcess else {
             // Without a process, `disown` produces no actions.
@@ -101,9 +102,9 @@ extension AppMachine {
         ownedUntil = nil
     }
 
-    /// Ends the ownership. A running app goes to the background, as with any suspension, and is then suspended
-    /// whatever keeps it awake. A launch that has not begun is cancelled. An app that is being launched for the owner
-    /// is terminated, since it could not be suspended before it is ready.
+    /// Ends the ownership. A running app goes to the background as before any suspension, and is then suspended even if
+    /// a task, hold, mode or lock would keep it awake. A launch that has not begun is cancelled. An app that is being
+    /// launched to run here is terminated, because it cannot be suspended before it is ready.
     mutating func disown(into actions: inout [Action], now: Duration) {
         let wasOwned = mayRun
         ownership = .none
@@ -114,13 +115,14 @@ extension AppMachine {
         case .notRunning:
             cancelLaunch()
         case .launching where wasOwned || rules.isOneshot:
-            // A oneshot is never suspended: its whole run counts as its launch.
+            // A oneshot cannot be suspended, because its whole run counts as its launch. So terminate it.
             terminate(.evicted, politely: true, into: &actions, now: now)
             letScenesGo()
             setGoal(.notRunning)
         case .launching, .running:
             if case .running(var running) = phase {
-                // Start the count again: other processes may have continued the app while this machine still owned it.
+                // Count again from 0 how often another process continues the suspended app, because the earlier cases
+                // happened while this machine still owned the app.
                 running.stoppedAgain = 0
                 phase = .running(running)
             }
@@ -131,7 +133,7 @@ extension AppMachine {
             if terminating.relaunch != nil {
                 terminating.relaunch = nil
                 // A launch was requested after the termination began, so an earlier stop by a user no longer applies.
-                // Recorded as stopped, the app would not be launched by events once this machine owns it again.
+                // If the app were recorded as stopped, events would not launch it once this machine owns it again.
                 terminating.stoppedBy = .evicted
             }
             phase = .terminating(terminating)
@@ -139,8 +141,8 @@ extension AppMachine {
         }
     }
 
-    /// If the app has ended and no launch is planned, ends a user's decision to run it although this machine does not
-    /// own it (`--force`).
+    /// Ends a user's decision (`--force`) to run the app although this machine does not own it, if the app has ended
+    /// and no launch is planned.
     mutating func endForcedRun() {
         if ownership == .forced, !isAlive, !isWaitingToLaunch { ownership = .none }
     }
@@ -154,8 +156,8 @@ extension AppMachine {
         setGoal(.notRunning)
     }
 
-    /// Launches the app, or lets a planned launch begin, only to suspend the app. Refused if the app cannot stand by,
-    /// is terminating, or runs with a goal other than `suspended`.
+    /// Launches the app, or lets a planned launch begin, only in order to suspend the app (standby). Refused if the app
+    /// cannot be suspended, is terminating, or runs with a goal other than `suspended`.
     mutating func standBy(into actions: inout [Action], now: Duration) throws(RequestError) {
         if rules.exitsOnSuspend || rules.isOneshot {
             let key = rules.isOneshot ? "type = \"oneshot\"" : "exits_on_suspend"

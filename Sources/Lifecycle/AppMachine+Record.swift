@@ -6,7 +6,7 @@ extension AppMachine {
     /// The most restart times that a record stores; it stores the newest ones.
     public static let recordedLedger = 32
 
-    /// The number of bytes that the restart times must leave free for the record fields after them.
+    /// The number of bytes that the restart times must leave free for the record fields that follow them.
     private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
 
     /// Writes the app's state machine to a record.

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What torpord stores of an app that has no process. The values survive a reboot and a normal shutdown of torpord.
+/// The values that torpord stores for an app without a process. They survive a reboot and a normal shutdown of torpord.
 public struct RememberedApp: Sendable, Hashable {
     /// The number of the app's last incarnation.
     public var incarnation: UInt32 = 0
     /// The number of restarts by the restart policy since this number was last reset.
     public var restarts = 0
-    /// The number of consecutive restarts, since the app last ran for `stable_after`.
+    /// The number of consecutive restarts since the app last ran for as long as `stable_after`. It determines the next
+    /// restart delay.
     public var attempt = 0
     /// Whether the restart policy gave up, because the app restarted too often.
     public var failed = false
-    /// How the last incarnation ended, if that still decides whether events may launch the app.
+    /// How the last incarnation ended, if that decides whether events may launch the app; otherwise nil.
     public var lastEnding: TerminationReason?
     /// When the app was restarted, on CLOCK_MONOTONIC of this boot; times before the boot are negative.
     public var ledger: [Duration] = []
 
-    /// The values of an app of which torpord has stored nothing.
+    /// The values for an app about which torpord has stored nothing.
     public init() {}
 }
 
@@ -32,8 +33,8 @@ extension AppMachine {
         return app
     }
 
-    /// Whether a user stopped the app, directly or by stopping one of its dependencies. Then neither an event nor the
-    /// start of the supervisor launches it.
+    /// Whether a user stopped the app, directly or by stopping one of its dependencies. A stopped app is launched
+    /// neither by events nor at the start of the supervisor.
     public var isStopped: Bool { goal == .notRunning && endedOrEnds(for: .stopped) }
 
     /// Whether a user force-quit the app.

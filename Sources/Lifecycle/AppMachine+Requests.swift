@@ -122,7 +122,7 @@ extension AppMachine {
         case .launching, .running:
             // The app runs already, so a start into the background changes nothing.
             if foreground { setGoal(.active) }
-            // A start into the foreground without a scene to show at least cancels a suspension.
+            // The start is for the foreground, but the app has no scene to show. Still, the start cancels a suspension.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
@@ -166,8 +166,8 @@ extension AppMachine {
         }
     }
 
-    /// Terminates the app because of something that it did, or because it has a new configuration. Its goal stays the
-    /// same, so it may run again: at once with the new configuration, otherwise if its restart policy says so.
+    /// Terminates the app because of its own behavior or because its configuration changed. The goal stays the same, so
+    /// the app may run again: at once if its configuration changed, otherwise if its restart policy says so.
     private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         switch phase {
         case .launching, .running:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// New rules for a running app.
+/// Applies new rules to a running app.
 extension AppMachine {
-    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. A
-    /// new watchdog interval applies from the next heartbeat on; if the new rules have no interval, the watchdog is
-    /// disarmed at once. But an app that chose its own interval (WATCHDOG_USEC) keeps that.
+    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. A new
+    /// watchdog interval applies from the next heartbeat on; if the new rules have no interval, the watchdog is
+    /// disarmed at once. An app that set its own interval (WATCHDOG_USEC) keeps that interval.
     mutating func take(_ new: AppRules) {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }
-        // If the old or the new rules need no owner, a stored ownership has no meaning under the new rules.
+        // A stored ownership counts only if both the old and the new rules need an owner.
         if rules.owner == .none || new.owner == .none {
             ownership = .none
             ownedUntil = nil

@@ -4,7 +4,7 @@
 public enum SceneEvent: Sendable, Hashable {
     /// The app answered the message; `failed` if it could not do what the message asks.
     case answered(Message, failed: Bool)
-    /// The message waited in the app's queue and is sent only now, so its deadline starts again.
+    /// The message has left the queue and is sent only now, so its deadline starts again.
     case delivered(Message)
     /// The app asks for more time to answer: this long from now.
     case extends(Duration)
@@ -32,7 +32,7 @@ extension AppMachine {
         }
     }
 
-    /// The most active state that scenes may have now; nil while torpord may send them no message.
+    /// The most active state that scenes may have now; nil while the app cannot receive messages about scenes.
     var sceneCeiling: SceneState? {
         guard case .running(let running) = phase else { return nil }
         if let edge = running.edge {
@@ -68,8 +68,8 @@ extension AppMachine {
     /// Whether a scene still has to get a message or to answer one.
     var hasBusyScenes: Bool { rules.hasScenes && !(sceneCeiling.map { areScenesSettled(under: $0) } ?? true) }
 
-    /// Sends scenes their next messages; scenes that become less active come first. Only one message at a time is
-    /// unanswered, so that no deadline runs while the app handles another message.
+    /// Sends scenes their next messages, first to scenes that become less active. Only one message at a time is
+    /// unanswered, because the deadline of a second one would run while the app is still handling the first.
     mutating func moveScenes(into actions: inout [Action], now: Duration) {
         guard let ceiling = sceneCeiling else { return }
         while let (index, message) = nextOfScenes(under: ceiling) {
@@ -88,8 +88,8 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // If the app is on its way to the foreground, do not connect a scene with the goal `active` yet: it connects in
-        // the foreground, instead of first in the background.
+        // If the app is on its way to the foreground, do not connect a scene with the goal `active` yet. Once the app
+        // is there, the scene connects in the foreground directly, and need not pass through the background.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
         // Of the scenes that must become less active, the most active goes first, so that no scene stays active while
         // others are already in the background.
@@ -107,7 +107,8 @@ extension AppMachine {
     private func sceneDeadline(of message: Message, _ scene: SceneMachine, now: Duration) -> Deadline? {
         switch message {
         case .sceneWillConnect: Deadline(.launch, rules.launchDeadline, now: now)
-        // A scene that is in the background already saves again: a miss does not end the app.
+        // The scene is in the background already and only saves its state again, so a missed deadline does not
+        // terminate the app.
         case .sceneDidEnterBackground where scene.state == .background:
             Deadline(.transition, rules.transitionDeadline, now: now)
         case .sceneDidEnterBackground: Deadline(.background, rules.backgroundDeadline, now: now)
@@ -115,7 +116,7 @@ extension AppMachine {
         }
     }
 
-    /// Removes scenes that are disconnected and that no request wants connected.
+    /// Removes scenes that are disconnected and that no request wants to connect.
     private mutating func dropScenes() {
         guard sceneMachines.contains(where: \.isOver) else { return }
         scenes?.value.removeAll(where: \.isOver)
@@ -123,7 +124,8 @@ extension AppMachine {
     }
 
     /// Sends scenes their next messages at a step of the app's edge (its state transition). Returns whether the edge
-    /// must wait for the scenes. Store the edge in `phase` before the call: it decides how active scenes may be.
+    /// must wait for the scenes. Store the edge in `phase` before the call, because the phase determines how active
+    /// scenes may be.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)
@@ -191,7 +193,8 @@ extension AppMachine {
         return true
     }
 
-    /// Disconnects all scenes, because a request ends the app. The scenes do not come back at the app's next launch.
+    /// Disconnects all scenes because of a request that ends the app. The scenes do not return at the app's next
+    /// launch.
     mutating func letScenesGo() {
         for index in sceneMachines.indices { _ = want(sceneMachines[index].id, .unattached) }
     }
@@ -216,18 +219,19 @@ extension AppMachine {
         }
     }
 
-    /// Has every connected scene told sceneDidEnterBackground again, before the app is suspended.
+    /// Makes every connected scene get sceneDidEnterBackground again before the app is suspended, so that the scene
+    /// saves its state.
     mutating func letScenesSaveAgain() {
         for index in sceneMachines.indices where sceneMachines[index].state == .background {
             if isUnsaved || sceneMachines[index].isUnsaved { scenes?.value[index].savesAgain = true }
         }
     }
 
-    /// Whether a scene in the background has not saved its state since its app was resumed.
+    /// Whether some scene in the background has not saved its state since the app was resumed.
     var hasUnsavedScenes: Bool { sceneMachines.contains { $0.isUnsaved && $0.state == .background } }
 
-    /// Remembers which scenes have to save their state again, because the app comes to the foreground, perhaps without
-    /// them.
+    /// Records which scenes have to save their state again, because the app enters the foreground, perhaps without
+    /// these scenes.
     mutating func rememberUnsavedScenes() {
         guard isUnsaved else { return }
         for index in sceneMachines.indices where sceneMachines[index].state == .background {

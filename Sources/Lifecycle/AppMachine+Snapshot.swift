@@ -12,8 +12,8 @@ extension AppMachine {
         return state == .background && transition != .enteringForeground && transition != .terminating
     }
 
-    /// Requests a snapshot if the app is in the background, takes snapshots, and has not declined this one. A snapshot
-    /// in progress starts again with the same deadline.
+    /// Requests a snapshot if the app is in the background, its configuration allows snapshots, and it has not declined
+    /// this one. A snapshot in progress is taken again, with the same deadline.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,
             running.state == .background, running.edge == nil || running.edge?.transition == .resuming
@@ -22,15 +22,15 @@ extension AppMachine {
         actions.append(.takeSnapshot)
     }
 
-    /// Ends the wait for a snapshot, which was taken, has failed or is no longer wanted.
+    /// Ends the wait for a snapshot, because the snapshot was taken, has failed or is no longer wanted.
     mutating func endSnapshot(into actions: inout [Action], now: Duration) {
         guard awaitsSnapshot else { return }
         changeBackgroundTime { $0.snapshotDue = nil }
         walk(into: &actions, now: now)
     }
 
-    /// Called when the app shows something private: ends the wait for a snapshot, and lets no other be taken until
-    /// the app enters the background again.
+    /// Called when the app declines snapshots because it shows something private. Ends the wait for a snapshot, and
+    /// allows no other until the app enters the background again.
     mutating func declineSnapshot(into actions: inout [Action], now: Duration) {
         guard case .running = phase else { return }
         declinesSnapshot = true

@@ -2,11 +2,12 @@
 
 /// The lifecycle of one app, as a value: an event and the time go in, actions come out.
 ///
-/// The model: an app has a *goal*, the state that was last requested. An *edge* is a transition, as a list of steps:
-/// send a message and wait for the answer, or enter a state. Each function first applies what happened, which may end
-/// the current edge. If there is then no edge, the function starts the next edge towards the goal. A newer goal waits
-/// for the current edge to end. Exceptions: a new goal cancels suspending at once, since the app got no message about
-/// that; terminating overrides every edge; a force quit overrides terminating.
+/// An app has a *goal*, the state that was last requested. An *edge* is a transition to another state, as a list of
+/// steps: send a message and wait for the answer, or enter a state. Each function first applies the event or request,
+/// which may end the current edge. If no edge is in progress then, the function starts the next edge towards the goal.
+/// A newer goal waits until the current edge ends, with three exceptions. A new goal cancels suspending at once,
+/// because the app gets no message about suspending. Terminating overrides every edge. A force quit overrides
+/// terminating.
 ///
 ///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
 ///         ▲                                                                  │                    │ edges
@@ -19,7 +20,8 @@ public struct AppMachine: Sendable {
     public var rules: AppRules
     /// The state that was last requested for the app.
     public internal(set) var goal: Goal = .notRunning
-    /// Counts the requests that set the goal, so that a caller waiting for its own request notices a newer one.
+    /// Counts the requests that set the goal. By this number, a caller that waits for the result of its request notices
+    /// that a newer request has replaced it.
     public internal(set) var goalGeneration = 0
     /// The number of the current or last incarnation (a run of the app from launch to exit); 0 before the first.
     public internal(set) var incarnation: UInt32 = 0
@@ -40,29 +42,31 @@ public struct AppMachine: Sendable {
     public internal(set) var hasDelegate = false
     /// Whether the session is locked or the machine is about to sleep, so that no user sees the app.
     public internal(set) var isCovered = false
-    /// Whether a policy moved the app out of the foreground while no user could see it (``isCovered``). When the app
-    /// is no longer covered, it returns to the foreground.
+    /// Whether a policy moved the app out of the foreground while no user could see it (``isCovered``). If so, the app
+    /// returns to the foreground as soon as users can see it again.
     var comesBack = false
-    /// Whether the app has answered didEnterBackground since it was last in the foreground, so that it may be killed
-    /// without notice.
+    /// Whether the app has answered didEnterBackground since it was last in the foreground. Such an app has saved its
+    /// state, so torpord may kill it without notice.
     public internal(set) var isPrepared = false
     /// Whether the app's background time is over, but a task, hold or mode keeps it in the background.
     var grantIsOver = false
-    /// Whether the app was woken only for an event or a dependent, so that it is suspended again when its background
+    /// Whether the app was woken only for an event or a dependent. Such an app is suspended again when its background
     /// time is over.
     public internal(set) var sleepsAgain = false
-    /// Whether the app became ready (by exec or a probe) with the goal `suspended`. It first gets its background time:
-    /// otherwise it might be suspended before it began its work, or while it is still answering the readiness probe.
+    /// Whether the app became ready (by exec or a probe) with the goal `suspended`. It gets its background time first,
+    /// because otherwise torpord might suspend it before it began its work, or while it still answers the readiness
+    /// probe.
     public internal(set) var settlesIn = false
     /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
     /// Whether the app is suspended even if tasks, holds or modes would keep it in the background.
     public internal(set) var isForced = false
-    /// Whether the app may have changed since it was last told didEnterBackground: it was resumed, an event or a
-    /// message reached it in the background, or it was launched there. It is told again before it is suspended.
+    /// Whether the app may have unsaved changes, because since its last didEnterBackground it was resumed, got an event
+    /// or a message in the background, or was launched there. The app gets didEnterBackground again before it is
+    /// suspended.
     public internal(set) var isUnsaved = false
-    /// Whether the app was told didEnterBackground only as the end of its launch, so that ``isUnsaved`` becomes true
-    /// when its first background time is over.
+    /// Whether the app got didEnterBackground only as the last step of its launch. If so, ``isUnsaved`` becomes true
+    /// when the app's first background time is over.
     var isToldOnlyAtLaunch = false
     /// Whether the app declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
@@ -86,17 +90,18 @@ public struct AppMachine: Sendable {
     /// Why the app was launched last, or is about to be launched.
     public internal(set) var launchReason: LaunchReason = .user
     var launchInForeground = true
-    /// When the app was launched or last resumed; nil while it is suspended or gone. With `ranFor`, the running time
-    /// before that, this shows whether the app has run for `stable_after`.
+    /// When the app was launched or last resumed; nil while it is suspended or gone. Together with `ranFor`, the
+    /// running time before the last suspension, it shows whether the app has run for `stable_after`.
     @OptionallyPacked var runningSince: Duration? = nil
     @Packed var ranFor: Duration = .zero
     @OptionallyPacked var suspendedSince: Duration? = nil
     /// How long the last suspension lasted; the message `resumed` contains it.
     public internal(set) var lastGap: Duration = .zero
-    /// The number of consecutive restarts, since the app last ran for `stable_after`.
+    /// The number of consecutive restarts since the app last ran for as long as `stable_after`. It determines the next
+    /// restart delay.
     var attempt = 0
     /// Whether the app is in a crash loop: it has ended at least twice in a row without running for `stable_after`, and
-    /// waits for the delay of its next restart.
+    /// now waits until its next restart delay is over.
     public var isCrashLooping: Bool {
         if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
     }
@@ -123,7 +128,7 @@ public struct AppMachine: Sendable {
         case resting
         /// The app restarts when its restart delay is over.
         case delayed
-        /// The launch waits for the permission of the coordinator.
+        /// The launch waits until the coordinator permits it.
         case waiting
     }
 
@@ -157,19 +162,19 @@ public struct AppMachine: Sendable {
     }
 
     struct Terminating: Sendable, Hashable {
-        /// Why the app is terminated; nil if the app itself announced that it exits. In that case, its exit status
-        /// gives the reason.
+        /// Why torpord terminates the app; nil if the app itself announced that it exits (STOPPING=1). In that case its
+        /// exit status determines the reason.
         var reason: TerminationReason?
         var state: AppState
         var interrupted: Transition?
         var cause: ExitCause?
         var stage: Stage
-        /// Whether a process exists; false while a launch is in progress and may still create one.
+        /// Whether a process exists; false while a launch is still in progress and may create one.
         var hasProcess: Bool
         /// A launch that was requested while the app was terminating.
         var relaunch: Relaunch?
-        /// The reason of a stop that was requested while the app was terminating; it decides whether events may
-        /// launch the app afterwards.
+        /// The reason of a stop that was requested while the app was already terminating. This reason decides whether
+        /// events may launch the app afterwards.
         var stoppedBy: TerminationReason?
         /// Whether the app gets only a short grace (time until SIGKILL), to free memory. Not recorded: a new
         /// supervisor uses the usual grace.
@@ -224,7 +229,7 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Why the incarnation is being terminated; nil while that is not known.
+    /// Why the incarnation is being terminated; nil if the app is not terminating, or while the reason is unknown.
     public var endingReason: TerminationReason? {
         switch phase {
         case .terminating(let terminating): terminating.reason
@@ -232,8 +237,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether apps that require this app may start: this app runs and is not to be suspended, or it is a oneshot that
-    /// has exited successfully.
+    /// Whether apps that require this app may start: this app is running and will not be suspended, or it is a oneshot
+    /// that has exited successfully.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
@@ -251,14 +256,16 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether the app is terminating because its main process exited, and its dependents must not launch it again: it
-    /// is a oneshot that is done, it exited during its launch, or its restart policy restarts it after a delay.
+    /// Whether the app is terminating because its main process exited, and its dependents must not launch it again.
+    /// This is the case if the app is a oneshot that is done, if it exited during its launch, or if its restart policy
+    /// restarts it after a delay.
     public var isEndingByItself: Bool {
         guard case .terminating(let terminating) = phase, terminating.cause != nil, terminating.stoppedBy == nil,
             goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
         else { return false }
         if rules.isOneshot, reason == .exitSuccess { return true }
-        // The app exited during its launch. If its dependents launched it again at once, that could repeat forever.
+        // The app exited during its launch. Its dependents must not launch it again at once, because that could repeat
+        // forever.
         if terminating.interrupted == .launching { return true }
         switch rules.restart {
         case .never: return false
@@ -279,8 +286,8 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// Whether the app does not run because it failed or exited: no request, eviction or shutdown ended it, it is not a
-    /// oneshot that is done, and it may run on this machine.
+    /// Whether the app does not run because it failed or exited. False if a request, an eviction or a shutdown ended
+    /// the app, if it is a oneshot that is done, or if it may not run on this machine.
     public var isDown: Bool {
         guard mayRun else { return false }
         return switch phase {
@@ -305,15 +312,15 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The armed deadlines of the transition, the watchdog, the background time, the tasks and the message that
-    /// the app works on. Deadlines of
-    /// snapshots, holds, locks and scenes are not included, but ``nextDeadline`` takes them into account.
+    /// The armed deadlines of the transition, the watchdog, the background time, the tasks and the message that the app
+    /// works on. Deadlines of snapshots, holds, locks and scenes are not included, but ``nextDeadline`` takes them into
+    /// account.
     public var deadlines: [Deadline] {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline, messageDeadline].compactMap { $0 }
     }
 
-    /// When the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all deadlines
-    /// are paused except the end of the ownership.
+    /// The time at which the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all
+    /// deadlines are paused except the end of the ownership.
     public var nextDeadline: Duration? {
         if tracedSince != nil, !isResting { return ownedUntil }
         var next = edgeDeadline?.at
@@ -330,8 +337,8 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal that the app moves to: ``goal``, or a less active one while the app is interrupted, not visible, or
-    /// not owned by this machine.
+    /// The goal that the app moves to. This is ``goal``, or a less active state while the app is interrupted, while no
+    /// user can see it, or while this machine does not own it.
     public var effectiveGoal: Goal {
         if !mayRun { return goal == .notRunning ? .notRunning : .suspended }
         guard goal == .active else { return goal }

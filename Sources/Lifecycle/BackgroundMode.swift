@@ -59,7 +59,7 @@ public struct BackgroundModes: OptionSet, Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// The background modes whose condition is true. While there is one, the app stays in the background.
+    /// The background modes whose condition is true. While there is at least one, the app stays in the background.
     public var modes: BackgroundModes { backgroundTime?.value.modes ?? [] }
 
     /// Called when the condition of a mode has become true or false. Ignored if the app is not running.
@@ -76,7 +76,7 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
         actions.append(.report(.modeBegan(mode)))
-        // The app may be about to be suspended, which this mode now prevents.
+        // torpord may be about to suspend the app, which this mode now prevents.
         walk(into: &actions, now: now)
     }
 }

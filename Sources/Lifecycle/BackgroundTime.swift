@@ -4,7 +4,7 @@
 public struct BackgroundTask: Sendable, Hashable {
     /// The number of the task within the app's incarnation, from 1.
     public let token: UInt32
-    /// What the task is for, in the app's words.
+    /// What the task is for, as text that the app chose.
     public let name: String
     /// Whether the app was warned that the task's time is nearly over.
     public internal(set) var isWarned = false
@@ -19,7 +19,7 @@ public struct BackgroundTask: Sendable, Hashable {
 
 /// An operator's order to keep an app in the background.
 public struct Hold: Sendable, Hashable {
-    /// Why the operator keeps the app in the background, in the operator's words.
+    /// Why the operator keeps the app in the background, as text that the operator wrote.
     public let reason: String
     /// When the hold ends; nil if it lasts until the operator ends it.
     public let until: Duration?
@@ -40,10 +40,10 @@ public enum TaskName {
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and how much time its tasks have used. Most apps have no tasks, holds, modes
-/// or locks; for them, no value is stored.
+/// What keeps an app in the background, and how much time its tasks have used. Most apps have no tasks, holds, modes or
+/// locks, and store no such value.
 ///
-/// The clock measures the time that tasks use: it runs while the app has tasks and is in the background.
+/// The clock measures the time that tasks use. It runs while the app has tasks and is in the background.
 /// ``AppMachine/settleTasks(now:)`` starts or stops the clock after every change of the app's state.
 struct BackgroundTime: Sendable, Hashable {
     var tasks: [BackgroundTask] = []
@@ -53,24 +53,26 @@ struct BackgroundTime: Sendable, Hashable {
     var lastToken: UInt32 = 0
     /// Names of the tasks that were running when the app started to end.
     var leaked: [String] = []
-    /// The time that tasks have used since the app entered the background, up to the last stop of `clock`.
+    /// The time that tasks have used since the app entered the background. The time since `clock` is not included.
     @Packed var used: Duration = .zero
-    /// The time that tasks have used since `budgetBegan`, up to the last stop of `clock`.
+    /// The time that tasks have used since `budgetBegan`. The time since `clock` is not included.
     @Packed var budgetUsed: Duration = .zero
     @OptionallyPacked var budgetBegan: Duration?
     /// When the clock that measures the time of tasks was started; nil while it is stopped.
     @OptionallyPacked var clock: Duration?
-    /// When the app's file locks first prevented its suspension; at the time `lockRetry`, torpord tries again to
-    /// suspend it.
+    /// When the app's file locks first prevented its suspension. `lockRetry` is the time at which torpord tries again
+    /// to suspend the app.
     @OptionallyPacked var lockedSince: Duration?
     @OptionallyPacked var lockRetry: Duration?
     /// The deadline of the snapshot in progress; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
-    /// When the message that the app works on was sent, and when its answer is late: nil without such a message, or
-    /// without a deadline. Not recorded: a new torpord gives the message its full time again.
+    /// When the message that the app works on was sent, and when its answer is overdue. Both are nil without such a
+    /// message; `messageDue` is nil if the time is unlimited. Not recorded: a new torpord gives the app the full time
+    /// again.
     @OptionallyPacked var messageSince: Duration?
     @OptionallyPacked var messageDue: Duration?
-    /// Whether a health check of the app is under way or failed last. Not recorded: a new torpord repeats the check.
+    /// Whether a health check of the app is in progress, or the last one failed. Not recorded: a new torpord repeats
+    /// the check.
     var awaitsVerdict = false
 
     static let day = Duration.seconds(86_400)
@@ -80,14 +82,14 @@ struct BackgroundTime: Sendable, Hashable {
 
     init() {}
 
-    /// Whether all values are the initial ones, so that nothing need be stored.
+    /// Whether all values are the initial ones, so that the app need not store this value.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && snapshotDue == nil && !awaitsVerdict && used == .zero && clock == nil
             && lastToken == 0 && messageSince == nil && messageDue == nil
     }
 
-    /// Whether a record has something to store of this.
+    /// Whether some of these values have to be written to the app's record.
     var isRecorded: Bool {
         var recorded = self
         recorded.awaitsVerdict = false
@@ -96,7 +98,7 @@ struct BackgroundTime: Sendable, Hashable {
         return !recorded.isEmpty
     }
 
-    /// How much longer tasks may run, all together; nil for no limit.
+    /// The running time that is left for all tasks together; nil for no limit.
     func remaining(_ rules: AppRules, now: Duration) -> Duration? {
         let running = clock.map { now - $0 } ?? .zero
         var left = rules.taskTime.map { $0 - used - running }
@@ -143,8 +145,8 @@ extension AppMachine {
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
 
-    /// Whether the app must not fall asleep by itself, because a health check of it is under way or has failed last.
-    /// A user may still suspend it.
+    /// Whether torpord must not suspend the app by itself, because a health check of the app is in progress or the last
+    /// one failed. A user may still suspend the app.
     public var awaitsVerdict: Bool { backgroundTime?.value.awaitsVerdict ?? false }
 
     /// What keeps the app in the background, as text such as `the task upload`.
@@ -153,7 +155,8 @@ extension AppMachine {
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
-    /// Why the app must not be suspended now, and what to do; nil if nothing keeps it in the background.
+    /// The error that refuses to suspend the app; nil if nothing keeps the app in the background. The error names the
+    /// task, hold or mode that keeps the app in the background, and says how to suspend the app nevertheless.
     var refusalWhileHeld: RequestError? {
         guard isHeld else { return nil }
         let isHeldByItself = !tasks.isEmpty || !modes.modes.isEmpty
@@ -192,7 +195,7 @@ extension AppMachine {
         var next = time.lockRetry
         func sooner(_ at: Duration) { next = next.map { min($0, at) } ?? at }
         if let due = time.snapshotDue { sooner(due) }
-        // While the app is suspended, the time to answer stands still.
+        // While the app is suspended, the deadline of its message is paused.
         if let due = time.messageDue, suspendedSince == nil { sooner(due) }
         for hold in time.holds { if let until = hold.until { sooner(until) } }
         if let end = taskDeadline?.at {
@@ -226,7 +229,8 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // If the app is about to be suspended, the new background task prevents that: continue from the new state.
+        // If the app is about to be suspended, the new background task prevents that: continue from the app's new
+        // state.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)
@@ -285,7 +289,7 @@ extension AppMachine {
 
     // MARK: Health checks
 
-    /// Keeps the app from falling asleep by itself while its health check is under way or has failed last.
+    /// Prevents torpord from suspending the app by itself while a health check is in progress or the last one failed.
     mutating func awaitVerdict(_ isAwaited: Bool, into actions: inout [Action], now: Duration) {
         guard awaitsVerdict != isAwaited else { return }
         if isAwaited {
@@ -293,8 +297,8 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.awaitsVerdict = isAwaited }
         guard !isAwaited else { return }
-        // A policy that tried to suspend the app during the check was refused: report again that the background time
-        // is used up.
+        // A policy may have tried to suspend the app during the check and was refused. Report again that the background
+        // time is used up, so that the policy can retry.
         if state == .background, transition == nil, grant == nil, !sleepsAgain, rules.backgroundTime != nil {
             grantIsOver = true
         }
@@ -303,7 +307,8 @@ extension AppMachine {
 
     // MARK: Locks
 
-    /// Handles a lock that the app holds and another process waits for, while the app is suspended or about to be.
+    /// Called when the app holds a lock that another process waits for, while the app is suspended or about to be
+    /// suspended.
     mutating func lockHeld(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase,
             running.edge?.transition == .suspending || running.state == .suspended && running.edge == nil
@@ -394,7 +399,7 @@ extension AppMachine {
         }
     }
 
-    /// Gives the background tasks their full time again, because the app has entered the background.
+    /// Gives the background tasks their full time again, because the app enters the background.
     mutating func beginStay() {
         guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else {
             return
@@ -412,7 +417,8 @@ extension AppMachine {
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
 
-    /// Removes tasks and modes after the incarnation has ended. Holds, and the time used of the daily budget, stay.
+    /// Removes tasks and modes after the incarnation has ended. Holds stay, and so does the time that tasks have used
+    /// of the daily budget.
     mutating func endTasks(now: Duration) {
         guard backgroundTime != nil else { return }
         changeBackgroundTime { time in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Launching: an app's dependencies first, and only a limited number of launches at once.
+/// Launches apps: an app's dependencies before the app, and only a limited number of launches at the same time.
 extension Coordinator {
     /// How many launches may be between their start and their exec at once, at least 1; the others wait in a queue.
     /// The default is no limit.
@@ -12,7 +12,8 @@ extension Coordinator {
     /// Whether launches wait because too many are in progress. If that lasts, call ``passOverLaunches(now:)``.
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
-    /// Stops counting the launches in progress, because they take too long, so that the next launches begin.
+    /// Stops counting the launches that are in progress, because they take too long to reach their exec. The next
+    /// launches can then begin.
     public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
@@ -51,7 +52,7 @@ extension Coordinator {
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
 
-    /// Moves restarts that the app waits for, directly or indirectly, ahead of other restarts.
+    /// Moves pending restarts that the app's launch waits for, directly or indirectly, ahead of other restarts.
     private func preferWhatItWaitsFor(_ app: AppID) {
         var seen: Set<AppID> = []
         var left = [app]
@@ -63,7 +64,8 @@ extension Coordinator {
         }
     }
 
-    /// Called when a user asks for the app. Required apps that were restarted too often before may be launched again.
+    /// Called when a user requests the app. Clears the failed mark of required apps that were restarted too often, so
+    /// that they may be launched again.
     func forgiveRequirements(of app: AppID, now: Duration) {
         var seen: Set<AppID> = []
         var left = graph.requires[app]
@@ -76,12 +78,12 @@ extension Coordinator {
     }
 
     /// Launches or resumes an app because another app requires it, at least into the background. Does nothing if the
-    /// app is awake or being launched, is about to stop, has failed, or may not run on this machine.
+    /// app is awake or being launched, will be stopped, has failed, or may not run on this machine.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
-            // A dependent needs the app again: instead of stopping, the app restarts once its dependents have
-            // stopped.
+            // A dependent needs the app again, so turn its pending stop into a restart. The app still stops first, once
+            // its dependents have stopped.
             nodes[app].pendingStop = .restart
             touch(app)
         }
@@ -100,11 +102,11 @@ extension Coordinator {
             )
             if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
-            // Check the goal, not the state: otherwise an app that is killed whenever it is suspended would be woken
-            // forever. First wake the apps that this app requires.
+            // Check the goal, not the state: otherwise an app that is killed each time it is suspended would be woken
+            // forever. Before this app, wake the apps that it requires.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                // Wake the required apps only once: otherwise one that immediately fails again would be woken
+                // Wake the required apps only once: a required app that fails again at once would otherwise be woken
                 // forever.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
@@ -117,7 +119,7 @@ extension Coordinator {
         }
     }
 
-    /// Whether another app that requires this one is in the foreground or on its way there.
+    /// Whether another app that requires this one is in the foreground or entering it.
     private func isWantedInForeground(_ app: AppID) -> Bool {
         graph.requiredBy[app].contains { other in
             switch nodes[other].pendingGoal {
@@ -172,12 +174,12 @@ extension Coordinator {
     func bringWhenAwake(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingGoal else { return }
         guard nodes[app].machine.isAlive else {
-            // The app may still restart. If it does not, the request is dropped.
+            // The app may still restart and then become ready. If it does not restart, drop the request.
             if isResting(app) { nodes[app].pendingGoal = nil }
             return
         }
-        // Wait only for dependencies that are about to be up. A running app does not wait for a dependency that does
-        // not run and will not be launched, or that is to stay suspended.
+        // Wait only for dependencies that will be up soon. A running app does not wait for a dependency that neither
+        // runs nor will be launched, or that stays suspended.
         guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }

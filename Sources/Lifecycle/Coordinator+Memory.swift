@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Memory: warnings to apps, launches that wait for memory, and protection from eviction.
+/// Handles memory shortage: warnings to apps, launches that wait for memory, and protection from eviction.
 extension Coordinator {
     /// Sends an app didReceiveMemoryWarning; does nothing if the app cannot receive it now.
     public func warnOfMemory(_ app: AppID, now: Duration) -> [AppAction] {
@@ -26,7 +26,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Cancels a launch for which there will never be enough memory.
+    /// Cancels a launch for which the machine will never have enough memory.
     public func refuseMemory(_ app: AppID, now: Duration) -> [AppAction] {
         guard waitsForMemory(app) else { return [] }
         absorb(nodes[app].machine.refuseLaunch(), of: app, now: now)

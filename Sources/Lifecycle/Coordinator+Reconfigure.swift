@@ -4,17 +4,18 @@
 public struct AppChange: Sendable, Hashable {
     /// The app's new definition. Its dependencies apply at once, its rules from the next launch on.
     public var definition: AppDefinition
-    /// The rules for the running incarnation: a new value only for rules that can change while the app runs.
+    /// The rules for the running incarnation. They differ from its current rules only where a rule can change while the
+    /// app runs.
     public var liveRules: AppRules
-    /// Whether the running incarnation is terminated and launched again with the new definition. An app that has gone
-    /// down (``AppMachine/isDown``) is launched as a new app is.
+    /// Whether the running incarnation is terminated and launched again with the new definition. An app that is down
+    /// (``AppMachine/isDown``) is launched as a new app would be.
     public var isReplaced = false
     /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
-    /// What is stored of a new app; nil if nothing is.
+    /// The stored values of a new app; nil if none are stored.
     public var remembered: RememberedApp?
 
-    /// A change whose rules all apply to the running incarnation at once.
+    /// A change that applies the rules of `definition` to the running incarnation at once.
     public init(_ definition: AppDefinition, launchesNew: Bool? = nil) {
         self.definition = definition
         self.liveRules = definition.rules
@@ -24,10 +25,10 @@ public struct AppChange: Sendable, Hashable {
 
 /// Applies a new configuration to running apps.
 ///
-/// An app keeps its id until it is gone. An app that the configuration no longer names is *leaving*: it is stopped as
-/// if by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns its id once, and the id is
-/// then free (vacant). If the configuration names a leaving app again, the app keeps its id, and is launched once it
-/// has stopped.
+/// An app that the configuration no longer names is *leaving*: it is stopped as if by a user, and nothing launches it.
+/// It keeps its id until it has stopped. Then ``takeForgotten()`` returns the id once, after which the id is vacant and
+/// may be given to another app. If the configuration names a leaving app again, the app keeps its id, and is launched
+/// once it has stopped.
 extension Coordinator {
     /// Applies a new configuration. Apps with an unchanged definition are left alone.
     ///
@@ -71,7 +72,7 @@ extension Coordinator {
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
         stop(replaced, .stop(reason), now: now)
-        // Apps whose stop is pending may have new dependents, which must be stopped first.
+        // An app whose stop is pending may have new dependents, which must stop before it.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
@@ -80,8 +81,8 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Adds an app, or applies a new definition of it. No other app may depend on the app, so that the dependencies of
-    /// the other apps need no check.
+    /// Adds an app, or applies a new definition of it. No other app may depend on this app, so the dependencies of
+    /// other apps are not checked.
     public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
         let definition = change.definition
         var requires: [AppID] = []
@@ -98,7 +99,8 @@ extension Coordinator {
             redefine(app, change)
             var launches: [(app: AppID, foreground: Bool)] = []
             if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
-            // Apps that this app required until now may wait for it to end before they stop: check them again.
+            // The new definition may no longer require an app that it required until now. If that other app has a
+            // pending stop, it waits for this app to end, and need no longer wait: check it again.
             changed += graph.requires[app]
             graph.put(app, requires: requires, after: after)
             _ = passOn(requires.filter { nodes[$0].pendingStop != nil })
@@ -174,7 +176,7 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Handles an app that was leaving and that the configuration names again.
+    /// Handles an app that was leaving, but that the new configuration names again.
     private func takeBack(
         _ app: AppID,
         _ foreground: Bool?,
@@ -194,7 +196,7 @@ extension Coordinator {
         }
     }
 
-    /// Gives a new app the first vacant id, or the next one.
+    /// Stores a new app under the first vacant id, or under a new id if none is vacant.
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
@@ -222,7 +224,7 @@ extension Coordinator {
 
     // MARK: All apps
 
-    /// Checks every waiting app again, because the new configuration may have removed or changed what the app waits
+    /// Checks every waiting app again, because the new configuration may have removed or changed the app that it waits
     /// for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {

@@ -2,7 +2,7 @@
 
 /// Writes apps to records, and restores a coordinator from them.
 extension Coordinator {
-    /// Writes the app's state machine, and the app's requests that wait for other apps.
+    /// Writes the app's state machine and those requests for the app that wait for other apps.
     public func encode(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encode(into: &record)
         Self.encode(nodes[app].pendingStop, into: &record)
@@ -29,7 +29,8 @@ extension Coordinator {
         nodes[app].nextRules = nil
         let isAsDefined = machine.rules.isOneshot == isOneshot && machine.rules.readiness == readiness
         if machine.isAlive, !isAsDefined {
-            // The running incarnation was launched with an older definition.
+            // The running incarnation was launched with an older definition. Keep the values in the record until that
+            // incarnation has ended.
             nodes[app].machine.rules.isOneshot = isOneshot
             nodes[app].machine.rules.readiness = readiness
             nodes[app].nextRules = nodes[app].definition.rules
@@ -55,15 +56,15 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Moves the end of the ownership earlier by `time`, for which the machine has slept: CLOCK_MONOTONIC, which the
-    /// deadline uses, stands still during that time.
+    /// Moves the end of the ownership earlier by `time`, for which the machine has slept. CLOCK_MONOTONIC, on which the
+    /// end is stored, does not count sleep.
     public func shortenOwnership(of app: AppID, by time: Duration) {
         guard let until = nodes[app].machine.ownedUntil else { return }
         nodes[app].machine.ownedUntil = until - time
         touch(app)
     }
 
-    /// Ends the ownership of an app of which a new torpord has found no process.
+    /// Ends the ownership of an app for which a new torpord has found no process.
     public func disownUnseen(_ app: AppID, now: Duration) {
         nodes[app].machine.disownUnseen(now: now)
         forgetWakes(of: app)
@@ -102,8 +103,8 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // A request for a scene never waits itself: only the app's transition does, as a request for the foreground
-        // or a wake.
+        // A request for a scene is never stored here: only the app's own transition waits, and that is stored as a
+        // request for the foreground or a wake.
         case .scene: record.put(UInt8(0))
         // Requests of these kinds never wait for other apps.
         case .hold, .release, .mode, .cover, .own, .runUnowned, .disown, .standby: record.put(UInt8(0))

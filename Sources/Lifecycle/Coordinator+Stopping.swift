@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stopping and restarting: the apps that require an app stop before it.
+/// Stops and restarts apps. An app stops only after the apps that require it have stopped.
 extension Coordinator {
     /// Stops or restarts apps. The apps that require them stop first.
     func stop(_ apps: [AppID], _ request: Request, now: Duration) {
@@ -8,8 +8,8 @@ extension Coordinator {
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans stops for the apps that directly or indirectly require the given apps, unless they are stopped already.
-    /// Returns the given apps, followed by the apps with a new stop.
+    /// Plans stops for the apps that directly or indirectly require the given apps, except those that are stopped
+    /// already. Returns the given apps, followed by the apps that now have to stop too.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
         var next = 0
@@ -17,7 +17,8 @@ extension Coordinator {
             let app = stopping[next]
             next += 1
             guard let request = nodes[app].pendingStop else { continue }
-            // An evicted app was not stopped by a user. Nor were its dependents, which stop because of the eviction.
+            // An evicted app was not stopped by a user, and neither were its dependents, which stop because of the
+            // eviction.
             let reason = request == .stop(.evicted) ? TerminationReason.evicted : .stopped
             let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(reason)
             for other in graph.requiredBy[app] where goesToo(other, passedOn) {
@@ -36,10 +37,10 @@ extension Coordinator {
         if case .stop(let reason) = stop { reason.isReplacement } else { stop == .restart }
     }
 
-    /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
-    /// other stops depend on it. If the app is launched again after the stop, the request is carried out now. If not,
-    /// a start turns the stop into a restart, and other moves are refused. Returns false if the request needs no
-    /// special treatment.
+    /// Handles a request for an app whose stop waits for its dependents to stop. That stop is not cancelled, because
+    /// other stops depend on it. If the app is launched again after the stop (a restart), the request is carried out
+    /// now. If not, a start request turns the stop into a restart, and other requests that move the app are refused.
+    /// Returns false if the request needs no special treatment.
     func requestWhileHeld(
         _ app: AppID,
         _ request: Request,
@@ -66,7 +67,7 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Whether a stop or restart of an app also stops or restarts this dependent of it.
+    /// Whether a stop or restart of an app also stops or restarts its dependent `app`.
     private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
         let machine = nodes[app].machine
         if isResting(app) { return false }

@@ -8,7 +8,7 @@ public struct AppDefinition: Sendable, Hashable {
     public var rules: AppRules
     /// The names of the apps that must be ready before this app starts, and that are stopped only after it.
     public var requires: [String]
-    /// The names of the apps that must be launched before this app if they are about to be launched too.
+    /// The names of apps that must be launched before this app, if they are about to be launched at the same time.
     public var after: [String]
     /// Whether the app is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool
@@ -48,11 +48,11 @@ public struct AppAction: Sendable, Hashable {
 /// The state machines of all apps, and the order of their launches and stops.
 ///
 /// A launch waits until every app that the app requires is up (ready), and no app in its `after` is about to be
-/// launched. A stop waits until every app that requires the app is gone. A crash does not affect the dependents. An
-/// app that waits is checked again when one of its neighbours in the dependency graph changes, never by polling.
+/// launched. A stop waits until every app that requires the app is gone. A crash does not affect the dependents. An app
+/// that waits is checked again when one of its neighbours in the dependency graph changes, never by polling.
 ///
-/// This is a class although it has no side effects: a struct, stored in a class, would be copied on each call
-/// together with everything it refers to.
+/// This is a class, not a struct, although it has no side effects. A struct that is stored in a class would be copied
+/// on each call, with all its contents.
 public final class Coordinator {
     var nodes: [Node]
     var graph: DependencyGraph
@@ -64,13 +64,13 @@ public final class Coordinator {
     var changed: [AppID] = []
     /// Apps that the configuration no longer names and that may still have processes.
     var leaving: Set<AppID> = []
-    /// Apps that wait for their launch (`launching`) or must be woken (`waking`). These are lists, so that a long
-    /// chain of dependencies does not become a deep recursion.
+    /// `launching` contains apps that wait for their launch, `waking` apps that must be woken. They are lists, so that
+    /// a long chain of dependencies does not cause a deep recursion.
     var launching: [AppID] = []
     var waking: [AppID] = []
     var pacing = LaunchPacing()
     var admission = LaunchAdmission()
-    /// Launches that wait until there is memory for the app.
+    /// Permissions for launches that wait until there is memory for the app.
     var memoryAdmission = LaunchAdmission(isNeeded: true)
     /// Whether torpord is shutting down, so that every app is terminated for good.
     public internal(set) var isShuttingDown = false
@@ -79,13 +79,14 @@ public final class Coordinator {
         var definition: AppDefinition
         var machine: AppMachine
         var standing: Standing = .declared
-        /// The rules of a newer configuration, which apply after the running incarnation has ended.
+        /// The rules of a newer configuration, which apply once the running incarnation has ended; nil if there are
+        /// none.
         var nextRules: AppRules?
-        /// Set if the app left the configuration and returned before its pending stop began: how the app is launched
-        /// after the stop, into the foreground (`true`) or background (`false`).
+        /// Set if the app was removed from the configuration and added again before its pending stop began. It says how
+        /// to launch the app after the stop: into the foreground (`true`) or background (`false`).
         var comesBack: Bool?
-        /// Whether the app left the configuration and returned while terminating. In that case, events may still
-        /// launch it.
+        /// Whether the app was removed from the configuration and added again while it was terminating. If so, events
+        /// may still launch the app, although it was stopped.
         var forgetsEnding = false
         /// A stop or restart that waits until the apps that require this one are gone.
         var pendingStop: Request?
@@ -94,11 +95,11 @@ public final class Coordinator {
         /// Set if the app's launch failed because of a dependency, or if it was stopped because a dependency was
         /// evicted or ended: whether the launch to retry is into the foreground (`true`) or background (`false`).
         var retry: Bool?
-        /// Whether the app was up (ready) at the last check. When it becomes ready, failed launches of its dependents
-        /// are retried.
+        /// Whether the app was up (ready) at the last check. When this changes to true, the coordinator retries failed
+        /// launches of the app's dependents.
         var wasUp = false
-        /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. If the app gets no
-        /// newer goal, it is suspended again when its dependents are.
+        /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. If nothing sets a newer
+        /// goal, the app is suspended again when its dependents are suspended.
         var broughtBy: Int?
     }
 
@@ -125,7 +126,7 @@ public final class Coordinator {
         }
     }
 
-    /// The number of ids, vacant ones included; every id is below it.
+    /// The number of ids, including vacant ones. Every id is less than this number.
     public var count: Int { nodes.count }
 
     /// The id of the app with that name; nil if there is none.
@@ -153,8 +154,8 @@ public final class Coordinator {
         return (missing + earlier).map { nodes[$0].definition.name }
     }
 
-    /// Whether the app is launched again when an app that it requires becomes ready: it ended, or its launch failed,
-    /// because of that app.
+    /// Whether the app will be launched again when an app that it requires becomes ready, because the required app
+    /// caused it to end or its launch to fail.
     public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }
 
     /// Whether other apps are launched again when this one, which they require, becomes ready.
@@ -175,7 +176,7 @@ public final class Coordinator {
         return touched
     }
 
-    /// The apps of which only ``nextDeadline(_:)`` changed since the last call of this function.
+    /// The apps for which only ``nextDeadline(_:)`` changed since the last call of this function.
     public func takePutOff() -> Set<AppID> {
         defer { putOff.removeAll(keepingCapacity: true) }
         return putOff
@@ -286,7 +287,7 @@ public final class Coordinator {
         launch([(app, foreground)], now: now)
     }
 
-    /// Launches apps at the start of the supervisor, in the order that `after` prescribes within one call.
+    /// Launches apps at the start of the supervisor. The order that `after` prescribes applies among these apps.
     public func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
         // `finish` takes apps from the end of `launching`, so add the first app last.
@@ -328,7 +329,7 @@ public final class Coordinator {
         }
     }
 
-    /// Continues everything that may have waited for the apps that changed, and returns the resulting actions.
+    /// Continues all apps that may have waited for the apps that changed, and returns the resulting actions.
     func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
@@ -344,7 +345,7 @@ public final class Coordinator {
                 tryLaunch(next, isFirst: false, now: now)
                 continue
             }
-            // The launch may have waited for a pending stop of the app.
+            // The launch may have waited until a pending stop of the app was over.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
             // What the app requires may have become ready while the app was still ending.
@@ -384,8 +385,8 @@ public final class Coordinator {
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
-    /// Suspends an app again that was woken only for its dependents, once they no longer need it and its background
-    /// time is over.
+    /// Suspends an app again that was woken only for its dependents, once they no longer need the app and its
+    /// background time is over.
     private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
@@ -409,7 +410,7 @@ public final class Coordinator {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
-    /// Whether the app's goal is `suspended`, and no later request waits to wake it.
+    /// Whether the app's goal is `suspended`, and no later request is pending that would wake the app.
     func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
@@ -425,8 +426,8 @@ public final class Coordinator {
         return nodes[app].pendingStop.map(Self.comesBack) ?? false
     }
 
-    /// Forgets requests that would launch or wake an app that this machine no longer owns. A stop that waits for other
-    /// apps stays.
+    /// Drops requests that would launch or wake an app that this machine no longer owns. A stop that waits for other
+    /// apps is kept.
     func forgetWakes(of app: AppID) {
         if let stop = nodes[app].pendingStop, Self.comesBack(after: stop) { nodes[app].pendingStop = nil }
         nodes[app].pendingGoal = nil

@@ -18,9 +18,9 @@ public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// The dependencies between apps, in both directions. Apps are indices (``AppID``). The graph has no cycles.
+/// The dependencies between apps, in both directions. An app is an index (``AppID``). The graph has no cycles.
 struct DependencyGraph: Sendable {
-    /// For each app, the apps that must be ready before it starts and that stop after it.
+    /// For each app, the apps that must be ready before it starts and that stop only after it.
     private(set) var requires: [[Int]]
     private(set) var requiredBy: [[Int]]
     /// For each app, the apps that start before it: the apps of `requires`, and those of its `after` setting.
@@ -30,8 +30,8 @@ struct DependencyGraph: Sendable {
     /// An app in the graph.
     struct Place {
         var app: AppDefinition
-        /// Whether the app left the configuration. No app of the configuration can depend on it, but the graph keeps
-        /// its own dependencies until it has stopped.
+        /// Whether the app was removed from the configuration. No configured app can depend on such an app, but the
+        /// graph keeps the app's own dependencies until the app has stopped.
         var isLeaving = false
     }
 
@@ -64,7 +64,7 @@ struct DependencyGraph: Sendable {
                 after[i].append(j)
                 before[j].append(i)
             }
-            // An app that another app names only in `after` need not exist.
+            // `after` may name an app that does not exist: it only orders launches.
             for name in app.after {
                 guard let j = find(name), !after[i].contains(j) else { continue }
                 after[i].append(j)
@@ -74,8 +74,8 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
-    /// Adds an app that no other app depends on, at a vacant index or the next new one; or changes what an app
-    /// depends on. `requires` and `after` contain indices of apps.
+    /// Adds an app on which no other app depends, at a vacant index or the next new one; or changes the dependencies of
+    /// an existing app. `requires` and `after` contain indices of apps.
     mutating func put(_ app: Int, requires: [Int], after: [Int]) {
         if app == self.requires.count {
             self.requires.append([])
@@ -99,8 +99,8 @@ struct DependencyGraph: Sendable {
     /// those that must be launched before it.
     func earlierFirst(_ apps: [Int]) -> [Int] { Self.order(apps, behind: after) }
 
-    /// The given nodes and all nodes that can be reached from them through `others`. Each node comes after its
-    /// `others`, and otherwise as early as possible.
+    /// The given nodes and all nodes that can be reached from them through `others`. Each node comes after the nodes
+    /// that `others` lists for it, and otherwise as early as possible.
     private static func order(_ apps: [Int], behind others: [[Int]]) -> [Int] {
         var isSeen = Array(repeating: false, count: others.count)
         var order: [Int] = []

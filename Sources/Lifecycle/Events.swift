@@ -4,7 +4,7 @@
 public enum AppEvent: Sendable, Hashable {
     /// The exec of the incarnation succeeded.
     case launched
-    /// A step of the launch failed: the incarnation has no process.
+    /// A step of the launch failed, so the incarnation has no process.
     case launchFailed
     /// The launch waits before its exec, for example while the app's bundle is verified. No launch deadline applies
     /// until ``AppEvent/launchContinues``.
@@ -13,19 +13,19 @@ public enum AppEvent: Sendable, Hashable {
     case launchContinues
     /// The launch was refused for a reason that a retry would not change, so there is no restart.
     case launchRefused
-    /// The app is ready: READY=1, a successful probe, or a successful exec, as its setting `ready` says.
+    /// The app has become ready, by READY=1, a successful probe or a successful exec, as its setting `ready` says.
     case ready
     /// The app answered a message.
     case answered(Message)
-    /// The main process exited. Other processes of the incarnation may still run.
+    /// The main process exited. Other processes of the incarnation may still be running.
     case mainExited(ExitCause)
     /// No process of the incarnation is left.
     case allGone
-    /// Every thread of every process was seen stopped.
+    /// Every thread of every process of the app is confirmed stopped.
     case stopConfirmed
     /// A suspended app was found running: another process continued it.
     case foundRunning
-    /// EXTEND_TIMEOUT_USEC: the transition in progress may last this long from now.
+    /// EXTEND_TIMEOUT_USEC: the app asks that the transition in progress may last this long from now.
     case extendTimeout(Duration)
     /// The app sent WATCHDOG=1.
     case heartbeat
@@ -43,28 +43,29 @@ public enum AppEvent: Sendable, Hashable {
     case dependencyFailed
     /// A delegate of the app connected (`true`) or disconnected.
     case delegate(attached: Bool)
-    /// The app failed to handle didEnterBackground: it must not be killed without notice.
+    /// The app failed to handle didEnterBackground, so it may have unsaved state and must not be killed without notice.
     case failedToPrepare
-    /// A message that waited for the answer to an earlier one is sent only now, so its deadline starts again.
+    /// A message that had to wait for the answer to an earlier message is sent only now, so its deadline starts again.
     case delivered(Message)
-    /// The app holds a lock that another process waits for, and is suspended or about to be.
+    /// The app holds a lock that another process waits for, and the app is suspended or about to be suspended.
     case lockHeld
-    /// A health check of the app has begun, or has failed (`true`): the app must not fall asleep by itself before the
-    /// verdict. Or its last check succeeded (`false`).
+    /// `true`: a health check of the app has begun or has failed, and torpord must not suspend the app by itself until
+    /// a check succeeds. `false`: the last check succeeded.
     case awaitsVerdict(Bool)
-    /// A message was sent to the delegate that no transition waits for, such as mail.
+    /// The delegate was sent a message that no transition waits for, such as mail.
     case messageSent
-    /// The app answered that message with `pending`: it needs this long from now.
+    /// The app answered the message of ``AppEvent/messageSent`` with `pending`: it needs this long from now.
     case messagePending(Duration)
-    /// The delegate has no such message any longer.
+    /// The delegate no longer works on the message of ``AppEvent/messageSent``: it has answered, or need no longer
+    /// answer.
     case messageAnswered
-    /// The app changed what it shows while it is in the background.
+    /// The app, which is in the background, changed what it shows, so its snapshot is outdated.
     case showsNew
-    /// The app wants no snapshot of what it shows.
+    /// The app wants torpord to take no snapshot of it.
     case declinedSnapshot
-    /// The snapshot is taken or has failed.
+    /// The snapshot was taken or has failed.
     case snapshotOver
-    /// Something happened to a message about a scene inside the app.
+    /// An event for a message about a scene inside the app.
     case scene(SceneID, SceneEvent)
     /// The app's scenes were restored from the records of an earlier supervisor.
     case scenesRestored
@@ -82,12 +83,12 @@ public enum ExitCause: Sendable, Hashable {
     case unknown
 }
 
-/// What a user, a policy or an event asks of an app.
+/// A request by a user, a policy or an event to change an app's state or rules.
 public enum Request: Sendable, Hashable {
     /// Launch into the foreground, or into the background.
     case start(background: Bool)
-    /// Terminate with willTerminate and SIGTERM. If the reason was not asked for, such as `memory-limit` or
-    /// `replaced` (see ``TerminationReason/wasAskedFor``), the goal stays, and the app may be launched again.
+    /// Terminate with willTerminate and SIGTERM. For a reason that no user or policy requested, such as `memory-limit`
+    /// or `replaced` (see ``TerminationReason/wasAskedFor``), the goal stays, and the app may be launched again.
     case stop(TerminationReason)
     /// Terminate and launch again; launch if it was not running.
     case restart
@@ -104,8 +105,8 @@ public enum Request: Sendable, Hashable {
     case release
     /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or a user
-    /// can see it again (`false`). While no user can see it, an app with the goal `active` stays in the background.
+    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep, or users can
+    /// see it again (`false`). While no user can see it, an app with the goal `active` stays in the background.
     case cover(begin: Bool)
     /// Begin one more interruption, or end one. During an interruption, an app with the goal `active` is inactive.
     case interrupt(begin: Bool)
@@ -120,7 +121,8 @@ public enum Request: Sendable, Hashable {
     /// This machine owns the app until this time (nil: until ``Request/disown``), and may launch and wake it. With
     /// `renews`, the request is refused unless this machine owns the app already.
     case own(until: Duration?, renews: Bool = false)
-    /// A user decided to run an app that this machine does not own (`--force`); this holds until the app has ended.
+    /// Run an app that this machine does not own, because a user decided so (`--force`). This holds until the app has
+    /// ended.
     case runUnowned
     /// This machine no longer owns the app: the app goes to the background and is suspended.
     case disown
@@ -130,16 +132,17 @@ public enum Request: Sendable, Hashable {
     case scene(SceneID, SceneGoal)
 }
 
-/// Why a request was refused, as a sentence that starts after the app's name.
+/// Why a request was refused, as the rest of a sentence that begins with the app's name.
 public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The sentence, such as "is not running: start it first".
+    /// The rest of the sentence, such as "is not running: start it first".
     public let description: String
 
-    /// A refusal with this text. Code outside this module refuses requests with this initializer too.
+    /// A refusal with this text, for refusals by this module and by other modules.
     public init(_ description: String) { self.description = description }
 }
 
-/// What the caller of ``AppMachine`` or ``Coordinator`` has to do, in the given order.
+/// An action that the caller of ``AppMachine`` or ``Coordinator`` has to carry out. Actions must be carried out in the
+/// given order.
 public enum Action: Sendable, Hashable {
     /// Launch a new incarnation.
     case launch(LaunchOrder)
@@ -172,10 +175,10 @@ public enum Action: Sendable, Hashable {
     case requestLaunch
     /// Ask a policy whether the app may be launched; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
-    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If a snapshot is in progress, start again.
-    /// Cancel the snapshot when ``AppMachine/awaitsSnapshot`` becomes false.
+    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If a snapshot is in progress, take it again
+    /// from the beginning. Cancel the snapshot when ``AppMachine/awaitsSnapshot`` becomes false.
     case takeSnapshot
-    /// Check whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
+    /// Check whether there is enough memory for the app. The launch waits for ``Coordinator/admitMemory(_:now:)``.
     case askForMemory
 }
 
@@ -207,7 +210,7 @@ public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
     case policy
 }
 
-/// How an incarnation ended, and what follows.
+/// How an incarnation ended, and what happens to the app next.
 public struct Ending: Sendable, Hashable {
     /// The number of the incarnation that ended.
     public let incarnation: UInt32
@@ -224,7 +227,7 @@ public struct Ending: Sendable, Hashable {
     /// What follows the ending.
     public let next: Next
 
-    /// What follows an ending.
+    /// What happens to the app after an ending.
     public enum Next: Sendable, Hashable {
         /// The app stays ended until it is started.
         case rest
@@ -237,20 +240,21 @@ public struct Ending: Sendable, Hashable {
     }
 }
 
-/// A report to users about something other than a new state or an ending.
+/// A report to users about an event other than a new state or an ending.
 public enum Notice: Sendable, Hashable {
     /// A transition deadline was missed. The transition continues without the answer, or the app is terminated, as
     /// `on_missed_transition` says.
     case missed(DeadlineKind, Transition?)
     /// Not every process stopped in time, so the app is continued, or terminated if another machine may own it.
     case suspendFailed
-    /// A suspended app was found running and was stopped again; the number says how often so far.
+    /// A suspended app was found running, because another process had continued it, and was stopped again. The number
+    /// counts how often this has happened.
     case stoppedAgain(Int)
-    /// A suspended app was found running too often, and is left running.
+    /// Another process has continued the suspended app too often, so torpord leaves the app running.
     case keepsRunning
     /// An operator's hold has expired.
     case holdEnded
-    /// The app did not answer a message in time that no transition waits for. If it is in the background, it is
+    /// The app did not answer in time a message that no transition waits for. If the app is in the background, it is
     /// terminated.
     case messageMissed
     /// The condition of a background mode is true: it keeps the app in the background.
@@ -282,7 +286,7 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case suspend
     case willTerminate = "will-terminate"
     case grace
-    /// SIGKILL was sent; it is repeated until no process is left.
+    /// SIGKILL was sent. It is sent again whenever this deadline is missed, until no process is left.
     case kill
     case restart
     case watchdog

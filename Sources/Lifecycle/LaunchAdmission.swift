@@ -2,7 +2,7 @@
 
 /// Launches that wait for permission: from a policy, or until there is enough memory.
 struct LaunchAdmission: Sendable {
-    /// Whether launches need this permission at all; if false, every launch is permitted.
+    /// Whether launches need this permission. If false, every launch is permitted.
     var isNeeded = false
 
     init(isNeeded: Bool = false) { self.isNeeded = isNeeded }
@@ -13,8 +13,8 @@ struct LaunchAdmission: Sendable {
     /// Whether the app may be launched now: permission was given, or launches need no permission.
     func isAdmitted(_ app: AppID) -> Bool { !isNeeded || admitted.contains(app) }
 
-    /// Records that permission for the app's launch was requested. Returns false if it was requested before, since
-    /// each launch needs only one request.
+    /// Records that permission for the app's launch was requested. Returns false if permission was already requested,
+    /// because each launch needs only one request.
     mutating func ask(_ app: AppID) -> Bool { asked.insert(app).inserted }
 
     /// Whether permission for the app's launch was requested and is not given yet.

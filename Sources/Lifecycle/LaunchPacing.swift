@@ -2,22 +2,25 @@
 
 /// Limits how many launches are between start and exec at once.
 ///
-/// If a thousand apps were launched at once, they would not be up sooner: they would compete for the machine while
-/// their launch deadlines run. So launches above the limit wait in a queue, first come, first served. Restarts come
-/// last, so that apps that crash repeatedly delay no app that a user wants. A launch that takes unusually long (an
-/// exec from a hung filesystem, a slow command before the exec) no longer counts, so that it blocks no other.
+/// A thousand apps launched at once would not be ready sooner: they would compete for the CPU and disk while their
+/// launch deadlines run. So launches above the limit wait in a queue, first in, first out. Restarts come last, so that
+/// apps that crash repeatedly do not delay an app that a user wants. A launch that takes unusually long (an exec from a
+/// hung filesystem, a slow command before the exec) no longer counts towards the limit, so that it does not block other
+/// launches.
 struct LaunchPacing: Sendable {
     /// The most launches that may be in progress at once; at least 1.
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
-    /// The waiting apps that are in `queue`: their launch is not a restart, or another launch waits for it.
+    /// The waiting apps that `queue` contains, because their launch is not a restart or because another launch waits
+    /// for it.
     private var wanted: Set<AppID> = []
     private var queue = Queue()
-    /// Waiting restarts. The queue may contain apps that were launched already or moved to `queue`.
+    /// Restarts that wait, in order. An entry stays in this queue when its app is launched or moves to `queue`, so
+    /// ``next()`` skips entries that no longer wait.
     private var restarts = Queue()
 
-    /// Whether one more launch may begin.
+    /// Whether the number of launches in progress is below the limit, so that one more may begin.
     var hasRoom: Bool { underWay.count < limit }
 
     /// Whether launches wait because the limit is reached.
@@ -29,7 +32,7 @@ struct LaunchPacing: Sendable {
 
     mutating func end(_ app: AppID) { underWay.remove(app) }
 
-    /// Stops counting the launches in progress, so that they no longer block others.
+    /// Stops counting the launches in progress, so that they no longer block other launches.
     mutating func passOver() { underWay.removeAll() }
 
     mutating func wait(_ app: AppID, isRestart: Bool) {
@@ -41,7 +44,7 @@ struct LaunchPacing: Sendable {
         }
     }
 
-    /// Whether the queue of restarts is not empty; the apps in it may all have been launched already.
+    /// Whether the queue of restarts is not empty. All apps in it may already have been launched.
     var hasRestarts: Bool { !restarts.isEmpty }
 
     /// Moves a waiting restart to the queue of ordinary launches, because another app's launch waits for it.

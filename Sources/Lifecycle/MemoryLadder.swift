@@ -2,9 +2,9 @@
 
 /// Decides what to do when memory is short: one step at a time, the gentlest first.
 ///
-/// A value without clock or I/O: the need for memory and the apps go in, the next step comes out. The caller carries
-/// out a step, waits until it has taken effect, reads memory again, and asks for the next step. See docs/lifecycle.md,
-/// "Memory".
+/// The ladder uses no clock and no I/O. From the reason why memory is needed and the list of apps, it computes the next
+/// step. The caller carries out a step, waits until it has taken effect, reads memory again, and asks for the next
+/// step. See docs/lifecycle.md, "Memory".
 public struct MemoryLadder: Sendable {
     /// The kinds of steps, gentlest first.
     public enum Rung: String, Sendable, Hashable, CaseIterable {
@@ -23,7 +23,7 @@ public struct MemoryLadder: Sendable {
         /// Terminate an active app that has `last_resort`, with willTerminate and a short grace.
         case endActive = "end-active"
 
-        /// Whether the step terminates an app.
+        /// Whether this kind of step terminates an app.
         public var endsApp: Bool {
             switch self {
             case .tell, .purge, .pageOut: false
@@ -34,9 +34,10 @@ public struct MemoryLadder: Sendable {
 
     /// Why memory is needed.
     public enum Demand: Sendable, Hashable {
-        /// The machine is short of memory; if `urgent`, the ladder skips steps that help only a little.
+        /// The machine is short of memory. If `urgent`, the ladder skips steps that free only little memory.
         case pressure(MemoryLevel, urgent: Bool)
-        /// An app of this priority waits to be launched, into the foreground or not.
+        /// An app of this priority waits for memory to be launched. `foreground`: whether it is launched into the
+        /// foreground.
         case launch(foreground: Bool, priority: Int)
     }
 
@@ -44,14 +45,15 @@ public struct MemoryLadder: Sendable {
     public struct Step: Sendable, Hashable {
         /// The kind of the step.
         public var rung: Rung
-        /// The apps that the step concerns: exactly one, except for `tell`.
+        /// The apps to which the step applies: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// Apps that come before the chosen app in the order of termination but were skipped, because they may not be
-        /// terminated; with the reasons.
+        /// Apps that were skipped because they may not be terminated, although they come before the chosen app in the
+        /// order of termination. Each has the reason.
         public var passedOver: [PassedOver] = []
     }
 
-    /// An app that comes before the chosen app in the order of termination but was skipped: it may not be terminated.
+    /// An app that was skipped because it may not be terminated, although it comes before the chosen app in the order
+    /// of termination.
     public struct PassedOver: Sendable, Hashable {
         /// The id of the skipped app.
         public var app: AppID
@@ -63,21 +65,21 @@ public struct MemoryLadder: Sendable {
     public enum Protection: Sendable, Hashable {
         /// The app has `evict = "never"`.
         case never
-        /// Another app that runs requires the app.
+        /// Another running app requires this app.
         case required
         /// A debugger is attached.
         case traced
         /// The app is changing its state, or a stop or restart of it is pending.
         case busy
-        /// Policies name the apps that may be terminated, and the app is not one of them.
+        /// Policies decide which apps may be terminated, and they did not name this app.
         case unnamed
         /// The app is active and has no `last_resort = true`.
         case active
-        /// The app has so little memory that terminating it would not help.
+        /// The app uses so little memory that terminating it would not help.
         case small
     }
 
-    /// An app with processes: what the ladder needs to know of it.
+    /// An app with processes, and its properties from which the ladder chooses the next step.
     public struct Candidate: Sendable, Hashable {
         /// The id of the app.
         public var app: AppID
@@ -110,20 +112,20 @@ public struct MemoryLadder: Sendable {
     /// When each app was last warned during the current memory shortage.
     private var told: [AppID: Duration] = [:]
     private var purged: Set<AppID> = []
-    /// Since when memory has been short without interruption.
+    /// The time at which memory became short; nil while it is not short.
     private var shortSince: Duration?
 
-    /// How long memory must be short at the level `warning` before an app is terminated, so that a short peak costs
-    /// no app.
+    /// How long memory must be short at the level `warning` before an app is terminated, so that no app is terminated
+    /// because of a short peak.
     public var patience = MemoryLadder.shortPatience
     /// The `patience` if little or no swap is free: 1 s.
     public static let shortPatience = Duration.seconds(1)
-    /// The `patience` if swap is free: 5 s, since tasks may only be waiting until pages are written to swap.
+    /// The `patience` if swap is free: 5 s, because tasks may wait only until pages are written to swap.
     public static let longPatience = Duration.seconds(5)
     /// If memory is still short this long after an app was warned, the app is warned again.
     public static let tellingInterval = Duration.seconds(30)
 
-    /// Apps known to use fewer bytes than this are not terminated: that would hurt users and free almost nothing.
+    /// Apps known to use fewer bytes than this are not terminated: that would free almost nothing, but interrupt users.
     public var worth: UInt64 = 0
 
     /// A ladder that has taken no step yet.
@@ -142,16 +144,16 @@ public struct MemoryLadder: Sendable {
         purged.remove(app)
     }
 
-    /// Starts the wait of `patience` again, because there was enough memory for a moment.
+    /// Restarts the wait of `patience`, because for a moment there was enough memory.
     public mutating func pause() { shortSince = nil }
 
-    /// Allocates room for this many apps, so that nothing need be allocated when memory is short.
+    /// Allocates storage for this many apps now, so that the ladder allocates nothing while memory is short.
     public mutating func reserve(_ count: Int) {
         told.reserveCapacity(count)
         purged.reserveCapacity(count)
     }
 
-    /// The next step, which the caller must carry out; nil if there is none, or if it is too early for one.
+    /// The next step, which the caller must carry out; nil if no step is left, or if it is too early for the next one.
     public mutating func next(_ demand: Demand, _ candidates: [Candidate], now: Duration) -> Step? {
         let since = shortSince ?? now
         if case .pressure = demand { shortSince = since }
@@ -171,7 +173,7 @@ public struct MemoryLadder: Sendable {
         return end(demand, candidates, hasOrder: hasOrder)
     }
 
-    /// All steps that the ladder would take, in order, if none of them helped.
+    /// All steps that the ladder would take, in order, if no step freed enough memory.
     public static func rehearse(_ demand: Demand, _ candidates: [Candidate], worth: UInt64 = 0) -> [Step] {
         var ladder = MemoryLadder()
         ladder.worth = worth
@@ -257,8 +259,9 @@ public struct MemoryLadder: Sendable {
         candidates.sorted { goesBefore($0, $1, hasOrder) }
     }
 
-    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. Without an order
-    /// from a policy, apps are compared by state, then lower priority, then more memory, then longer time unused.
+    /// Whether `left` is terminated before `right`. Active apps come last, even if a policy ranks them first. Without
+    /// an order from a policy, apps are compared by state, then lower priority, then more memory, then longer time
+    /// unused.
     private static func goesBefore(_ left: Candidate, _ right: Candidate, _ hasOrder: Bool) -> Bool {
         let isActive = left.state == .active
         if isActive != (right.state == .active) { return !isActive }
@@ -295,7 +298,7 @@ extension MemoryLadder.Demand {
         case .launch(let foreground, let priority):
             switch candidate.state {
             case .suspended: true
-            // A running app in the background is terminated only if the app to launch goes to the foreground.
+            // Terminate a running app in the background only for an app that is launched into the foreground.
             case .background: foreground && candidate.priority <= priority
             case .inactive, .active, .notRunning: false
             }

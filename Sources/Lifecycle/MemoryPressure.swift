@@ -57,7 +57,7 @@ public struct MemoryReading: Sendable, Hashable {
     public var swapPart: Double { swapTotal == 0 ? 0 : Double(swapFree) / Double(swapTotal) }
 }
 
-/// When memory counts as short (`[supervisor.memory]`).
+/// The thresholds at which memory counts as short (`[supervisor.memory]`).
 public struct MemoryRules: Sendable, Hashable {
     /// The level is `warning` if, in each second, some task waits for memory for at least this long.
     public var warningStall: Duration = .milliseconds(100)
@@ -70,7 +70,7 @@ public struct MemoryRules: Sendable, Hashable {
     /// How long to wait after a step that frees memory before memory is read again.
     public var settling: Duration = .milliseconds(200)
 
-    /// The defaults.
+    /// The default thresholds.
     public init() {}
 
     /// How short of memory the machine is. Waiting tasks alone do not decide this: the tasks of a single cgroup may
@@ -90,23 +90,23 @@ public struct MemoryRules: Sendable, Hashable {
         isShort(reading, criticalAvailable) || (isMachines(reading) && reading.full.map { $0 >= 0.5 } ?? false)
     }
 
-    /// How long a warning must last before an app is terminated. It must last longer with free swap, since tasks may
-    /// only be waiting until pages are written to swap.
+    /// How long memory must be short at the level `warning` before an app is terminated. With free swap this takes
+    /// longer, because tasks may wait only until pages are written to swap.
     public func patience(_ reading: MemoryReading) -> Duration {
         reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
     }
 
-    /// How many bytes an app must have to be worth terminating, computed from the missing memory by
-    /// ``worth(missing:)``. At least a hundredth of the total counts as missing, since tasks may wait although enough
-    /// seems to be available.
+    /// How many bytes an app must use so that terminating it is worthwhile, computed from the missing memory by
+    /// ``worth(missing:)``. At least a hundredth of the total counts as missing, because tasks may wait for memory
+    /// although enough seems to be available.
     public func worth(_ reading: MemoryReading) -> UInt64 {
         let wanted = UInt64(Double(reading.total) * warningAvailable)
         let missing = wanted > reading.available ? wanted - reading.available : 0
         return Self.worth(missing: max(missing, reading.total / 100))
     }
 
-    /// How many bytes an app must have to be worth terminating: a hundredth of the missing bytes, at most 1 MiB. The
-    /// limit is low, since many small apps together may free what is missing.
+    /// How many bytes an app must use so that terminating it is worthwhile: a hundredth of the missing bytes, at most 1
+    /// MiB. The limit is low, because many small apps together may free the missing bytes.
     public static func worth(missing bytes: UInt64) -> UInt64 { min(bytes / 100, 1 << 20) }
 
     /// Whether swap has room for the memory of apps: more than 5 % is free. Both numbers are bytes.
@@ -120,8 +120,8 @@ public struct MemoryRules: Sendable, Hashable {
     private func isMachines(_ reading: MemoryReading) -> Bool {
         if let scanned = reading.scanned, scanned == 0 { return false }
         if reading.availablePart < max(3 * warningAvailable, 0.1) { return true }
-        // Pages that tasks read back soon after each reclaim are in use, although the kernel counts them as available.
-        // If there are many, the whole machine is short of memory.
+        // If tasks soon read back many of the pages that the kernel has reclaimed, these pages were in use, although
+        // the kernel counted them as available. Then the whole machine is short of memory, not only one cgroup.
         guard let scanned = reading.scanned, let refaulted = reading.refaulted else { return false }
         return refaulted > scanned / 10
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores a time as nanoseconds, within ±292 years, in 8 bytes instead of the 16 of a `Duration`: each app has many of
-/// them.
+/// Stores a time as nanoseconds, within ±292 years, in 8 bytes instead of the 16 of a `Duration`, because each app
+/// stores many times.
 @propertyWrapper
 struct Packed: Sendable, Hashable {
     private var nanoseconds: Int64

@@ -5,7 +5,7 @@ import WireText
 /// Writes the fields of a record (the stored state of an app), little endian, into memory that the caller owns.
 ///
 /// Records are append-only: a field never changes its place or meaning, and new fields come at the end. An older reader
-/// ignores fields that it does not know. A newer one uses defaults for fields that an older writer did not write.
+/// ignores fields that it does not know. A newer reader uses defaults for fields that an older writer did not write.
 public struct RecordWriter {
     @usableFromInline let memory: UnsafeMutableRawBufferPointer
     @usableFromInline var written = 0
@@ -73,8 +73,8 @@ public struct RecordWriter {
     }
 }
 
-/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A field with a value that has
-/// no meaning makes the record invalid.
+/// Reads the fields that a ``RecordWriter`` wrote. Every field past the end of the record reads as its default. A field
+/// with a meaningless value makes the record invalid.
 public struct RecordReader {
     private let memory: UnsafeRawBufferPointer
     private var position = 0

@@ -32,7 +32,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public var backgroundDeadline: Duration? = .seconds(5)
     /// Time to answer a message that no transition waits for, such as mail and performFetch.
     public var messageDeadline: Duration? = .seconds(30)
-    /// The longest time until every process of a suspending app is confirmed stopped.
+    /// The longest time until every process of the app is confirmed stopped, when the app is being suspended.
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.
     public var grace: Duration? = .seconds(5)
@@ -44,11 +44,11 @@ public struct AppRuleValues: Sendable, Hashable {
     public var watchdog: Duration?
     /// How long the app may stay in the background after it has answered didEnterBackground.
     public var backgroundTime: Duration? = usualBackgroundTime
-    /// How long the app may stay in the background for an event.
+    /// How long the app may stay in the background when an event has woken it.
     public var eventTime: Duration? = .seconds(30)
-    /// The time that all background tasks share in one stay in the background; `nil` for no limit.
+    /// The time that all background tasks together may use while the app stays in the background; `nil` for no limit.
     public var taskTime: Duration? = .seconds(30)
-    /// The time that all background tasks share per day; `nil` for no limit.
+    /// The time that all background tasks together may use per day; `nil` for no limit.
     public var taskBudget: Duration?
     /// The app is warned this long before the time of its background tasks is over.
     public var expiryWarning: Duration = .seconds(5)
@@ -60,10 +60,11 @@ public struct AppRuleValues: Sendable, Hashable {
     public var exitsOnSuspend = false
     /// How the app says that it is ready.
     public var readiness: Readiness = .exec
-    /// The messages that the app gets as a signal and answers with `X_TORPOR_DONE`. Without a delegate, other messages
-    /// count as answered at once.
+    /// The messages that the app gets as a signal and answers with `X_TORPOR_DONE`. If no delegate is connected, all
+    /// other messages count as answered when they are sent.
     public var answeredMessages: Set<Message> = []
-    /// Whether the app runs once: when it exits with 0, it is done and apps that require it may start.
+    /// Whether the app is a oneshot, which runs once: when it exits with 0, it is done, and apps that require it may
+    /// start.
     public var isOneshot = false
     /// When the app is restarted.
     public var restart: RestartPolicy = .onFailure
@@ -84,7 +85,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public init() {}
 }
 
-/// The values of `on_missed_transition`: what a missed transition deadline does.
+/// The values of `on_missed_transition`: what happens when an app misses the deadline of a transition.
 public enum MissedTransition: String, Sendable, Hashable, CaseIterable {
     /// The transition continues, and torpord reports the missed deadline.
     case goOn = "continue"
@@ -113,11 +114,12 @@ public enum RestartPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// The values of `evict`: how the app is evicted.
 public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
-    /// Like `kill` if the app has answered didEnterBackground and so is prepared, otherwise like `terminate`.
+    /// Like `kill` if the app has answered didEnterBackground, so that it has saved its state; otherwise like
+    /// `terminate`.
     case automatic = "auto"
     /// The app gets SIGKILL without notice.
     case kill
-    /// The app is continued and gets SIGTERM, then after a short grace SIGKILL.
+    /// The app is continued and gets SIGTERM, and SIGKILL after a short grace (the time between the two signals).
     case terminate
     case never
 }

@@ -24,7 +24,7 @@ public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
     case background
     case active
 
-    /// The state that a scene with this goal reaches.
+    /// The state that a scene with this goal moves to.
     public var state: SceneState {
         switch self {
         case .unattached: .unattached
@@ -36,9 +36,9 @@ public enum SceneGoal: UInt8, Sendable, Hashable, CaseIterable {
 
 /// The lifecycle of one scene inside an app, as a value.
 ///
-/// The model: a scene moves to its goal as far as its app allows. The most active state that the app allows is the
-/// *ceiling*: while the app is in the background, no scene can be in the foreground. Each step is a message to the
-/// app and ends with its answer; only one message is unanswered at a time.
+/// A scene moves towards its goal as far as its app allows. The most active state that the app allows is the *ceiling*:
+/// while the app is in the background, no scene can be in the foreground. Each step is a message to the app and ends
+/// with its answer; only one message is unanswered at a time.
 ///
 ///     unattached ──sceneWillConnect──▶ background ──sceneWillEnterForeground──▶ inactive ──sceneDidBecomeActive──▶ active
 ///         ▲                             │      ▲                                 │    ▲                            │
@@ -54,19 +54,19 @@ public struct SceneMachine: Sendable, Hashable {
     public internal(set) var goal: SceneGoal = .unattached
     /// The message that the app has not answered yet; nil for none.
     public internal(set) var awaiting: Message?
-    /// Whether the app was told that the scene connects in the foreground.
+    /// Whether the app was informed, when the scene was connected, that the scene comes to the foreground.
     public internal(set) var connectsInForeground = false
     /// Whether the scene was in the foreground when its app left the foreground: it returns together with the app.
     public internal(set) var returns = false
-    /// Whether killing the app loses no state of the scene: the scene saved its state and has not come to the
-    /// foreground since.
+    /// Whether no state of the scene is lost if the app is killed, because the scene has saved its state and has not
+    /// been in the foreground since.
     public internal(set) var isPrepared = false
-    /// Whether the app ran in the background since the scene saved its state, and then came to the foreground without
-    /// the scene. Not recorded.
+    /// Whether the scene may have unsaved changes: the app ran in the background after the scene had saved its state,
+    /// and then came to the foreground without the scene. Not recorded.
     var isUnsaved = false
-    /// Whether the scene is to save its state again before its app is suspended. Not recorded.
+    /// Whether the scene must save its state again before its app is suspended. Not recorded.
     var savesAgain = false
-    /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
+    /// When the awaited answer is overdue; nil if no answer is awaited, or if it has no deadline.
     public internal(set) var deadline: Deadline?
 
     /// A scene without a goal yet.
@@ -77,7 +77,7 @@ public struct SceneMachine: Sendable, Hashable {
         (self.id, self.goal, self.returns) = (id, goal, returns)
     }
 
-    /// A scene with the number and goal of a scene from an earlier incarnation of the app.
+    /// A new scene with the number and goal of `scene`, which belonged to an earlier incarnation of the app.
     public init(wanting scene: SceneMachine) { self.init(id: scene.id, goal: scene.goal, returns: scene.returns) }
 
     /// A scene with the values that an earlier supervisor stored.
@@ -105,7 +105,8 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// The next message on the way to the goal; nil if an answer is awaited or `ceiling` allows no further step.
+    /// The next message that moves the scene towards its goal; nil if an answer is awaited or `ceiling` allows no
+    /// further step.
     func next(under ceiling: SceneState) -> Message? {
         guard awaiting == nil else { return nil }
         let target = min(goal.state, ceiling)
@@ -146,8 +147,8 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// Drops a scene that the app refused to connect or did not connect in time (`wasMissed`). In the second case,
-    /// the scene first gets sceneDidDisconnect.
+    /// Drops a scene that the app refused to connect or did not connect in time (`wasMissed`). If it was not connected
+    /// in time, the scene first gets sceneDidDisconnect.
     mutating func refuse(wasMissed: Bool) {
         awaiting = nil
         deadline = nil

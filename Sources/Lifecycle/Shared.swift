@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that many holders share in memory until a holder changes it, which then gets its own copy (copy on write).
-/// Apps with equal configuration share one value.
+/// A value in memory that several holders share, so that, for example, apps with equal configuration need only one. A
+/// holder that changes the value gets its own copy (copy on write).
 public struct Shared<Value> {
     @usableFromInline
     final class Box {
@@ -27,11 +27,11 @@ public struct Shared<Value> {
     }
 }
 
-// Sendable, because a box is changed only while it has a single holder.
+// This is safe, because a box is changed only while it has a single holder.
 extension Shared: @unchecked Sendable where Value: Sendable {}
 
 extension Shared: Equatable where Value: Equatable {
-    /// Whether the values are equal, whether they share a box or not.
+    /// Whether the values are equal, even if they are not in the same box.
     @inlinable
     public static func == (left: Shared, right: Shared) -> Bool {
         left.box === right.box || left.box.value == right.box.value

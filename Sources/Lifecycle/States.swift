@@ -8,13 +8,13 @@ public enum AppState: String, Sendable, Hashable, CaseIterable {
     case inactive
     /// In the foreground and in use.
     case active
-    /// The app's processes run for a limited time, but no user uses it.
+    /// The app's processes run, usually for a limited time, but no user uses the app.
     case background
     /// The app's processes are stopped and stay in memory.
     case suspended
 
-    /// Orders states, from the least to the most active. An app that requires another app needs that app at
-    /// `background` or above.
+    /// The order of the states, from the least to the most active. An app that requires another app needs that app in
+    /// the state `background` or a more active one.
     var rank: Int {
         switch self {
         case .notRunning: 0
@@ -135,7 +135,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether an app with `restart = "on-failure"` is started again after an ending with this reason.
+    /// Whether an app with `restart = "on-failure"` is restarted after an ending with this reason.
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
@@ -149,7 +149,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether a request or the configuration caused the ending: then not even `restart = "always"` restarts the app.
+    /// Whether a request or the configuration caused the ending. If so, even `restart = "always"` does not restart the
+    /// app.
     public var wasAskedFor: Bool {
         switch self {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
@@ -172,8 +173,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// does not count towards the limit of restarts.
     public var leadsToLaunch: Bool { isReplacement || self == .protectedDataOpen }
 
-    /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after
-    /// the app exited successfully.
+    /// Whether the next launch gets the state that the app has saved. False after a user stopped the app, and after the
+    /// app exited successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false

@@ -11,7 +11,7 @@ public struct Wake: Sendable, Hashable {
     /// contains the event's background mode.
     public var overridesForceQuit: Bool
     /// Whether the event first clears the app's restarts and failed mark, so that it also launches an app that was
-    /// restarted too often. True for timers: their time is a new occasion to do the app's work.
+    /// restarted too often. True for timers, because the app's work is due again at each time of a timer.
     public var startsAfresh: Bool
 
     /// By default, the event wakes the app into the background for the app's `event_time`.
@@ -82,7 +82,7 @@ extension AppMachine {
                 grant = Deadline(.backgroundTime, time, now: now)
             }
         case .notRunning, .launching:
-            // The app is already being launched: make sure that it is not suspended before it gets the event.
+            // The app is already being launched. Make sure that it is not suspended before it gets the event.
             if wake.foreground {
                 start(foreground: true, reason: .event, into: &actions, now: now)
             } else if goal == .suspended {
@@ -93,8 +93,8 @@ extension AppMachine {
         }
     }
 
-    /// Clears the failed mark and the counted restarts, so that the app may be restarted as often as after a user's
-    /// start.
+    /// Clears the failed mark and the count of restarts, so that the app may again be restarted up to the limit, as
+    /// after a start by a user.
     private mutating func forgiveRestarts() {
         failed = false
         attempt = 0
@@ -107,8 +107,8 @@ extension AppMachine {
         }
     }
 
-    /// Called for an app that was woken for its dependents. If `isOver`, they no longer need the app, which is
-    /// suspended again after its `event_time`; otherwise they need it again. Returns whether anything changed.
+    /// Called for an app that was woken for its dependents. If `isOver`, the dependents no longer need the app, which
+    /// is suspended again after its `event_time`. Otherwise they need the app again. Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {
@@ -123,8 +123,8 @@ extension AppMachine {
         return true
     }
 
-    /// Handles the end of the background time while nothing keeps the app awake. If the app was woken only for an
-    /// event or a dependent, it is suspended again; otherwise torpord reports that the time is used up.
+    /// Handles the end of the background time of an app that nothing else keeps awake. If the app was woken only for an
+    /// event or a dependent, it is suspended again. Otherwise torpord reports that the time is used up.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         workedSinceLaunch()
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background

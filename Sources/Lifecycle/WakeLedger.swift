@@ -6,7 +6,7 @@ public struct WakeStormRules: Sendable, Hashable {
     public var limit = 300
     /// The time within which wakes count towards `limit`, in monotonic time.
     public var window: Duration = .seconds(300)
-    /// How long events wait after a storm without waking the app.
+    /// How long after a storm events do not wake the app.
     public var hold: Duration = .seconds(60)
     /// Whether torpord also terminates the app after a storm, with the reason `wake-storm`.
     public var ends = false
@@ -15,28 +15,29 @@ public struct WakeStormRules: Sendable, Hashable {
     public init() {}
 }
 
-/// When events woke an app recently. An event counts only if it resumed or launched the app.
+/// Counts how often events have recently woken an app. An event counts only if it resumed or launched the app.
 public struct WakeLedger: Sendable, Hashable {
     private var times: [Duration] = []
-    /// The time until which events do not wake the app.
+    /// Until this time, events do not wake the app; nil if they may.
     public private(set) var heldUntil: Duration?
-    /// How often in a row a policy has undone the effect of an event. `undoneAt` is the time of the last such case.
+    /// How many times in a row a policy has undone the effect of an event. `undoneAt` is the time of the last of them.
     private var undoneCount = 0
     private var undoneAt = Duration.zero
-    /// Whether events are held back because a policy undid the effect of an earlier event.
+    /// Whether events are held back (may not wake the app) because a policy undid the effect of an earlier event.
     public private(set) var isHeldForPolicy = false
 
-    /// What the next event may do.
+    /// Whether the next event may wake the app.
     public enum Verdict: Sendable, Hashable {
         /// The event may wake the app.
         case allowed
-        /// Events woke the app so often within the window that they are held back from now on.
+        /// The event may not wake the app: events have woken the app too often within the window, and are held back
+        /// from now on.
         case storm(count: Int, until: Duration)
-        /// Events are held back, so the event does not wake the app.
+        /// The event may not wake the app, because events are still held back.
         case heldBack(until: Duration)
     }
 
-    /// An app that no event has woken.
+    /// Creates the ledger of an app that no event has woken.
     public init() {}
 
     /// Decides whether an event may wake the app now; if so, the wake is counted.
@@ -79,6 +80,6 @@ public struct WakeLedger: Sendable, Hashable {
 
     private static let firstPause = Duration.seconds(1)
 
-    /// Forgets everything, because a user started the app.
+    /// Resets all counts and stops holding events back, because a user started the app.
     public mutating func forget() { self = WakeLedger() }
 }

@@ -14,7 +14,7 @@ import Varlink
 public final class GPSClient {
     /// Called with each position.
     public var onFix: ((Position) -> Void)?
-    /// Called when no position has come for ``patience``: no receiver has one, or gpsd does not answer.
+    /// Called when no position has come for ``patience``: no receiver has a position, or gpsd does not answer.
     public var onSilence: (() -> Void)?
 
     /// Called when the server's user is not trusted, with the reason from ``trouble``. Called only once until a

@@ -30,11 +30,12 @@ public enum GPSReport: Sendable, Hashable {
     }
 
     private static func position(_ json: JSON) -> Position? {
-        // 2: latitude and longitude are known; 3: altitude too.
+        // In mode 2, latitude and longitude are known; in mode 3, the altitude is known too.
         guard let mode = json["mode"]?.intValue, mode >= 2, let latitude = json["lat"]?.doubleValue,
             let longitude = json["lon"]?.doubleValue, (-90...90).contains(latitude), (-180...180).contains(longitude)
         else { return nil }
-        // `eph` exists since gpsd 3.20. Before, `epx` and `epy` are the errors, also with 95 % confidence.
+        // `eph` exists since gpsd 3.20. Earlier versions report the errors as `epx` and `epy`, also with 95 %
+        // confidence.
         let parts = [json["epx"]?.doubleValue, json["epy"]?.doubleValue].compactMap { $0 }
         let error = json["eph"]?.doubleValue ?? (parts.map { $0 * $0 }.reduce(0, +)).squareRoot()
         var position = Position(latitude: latitude, longitude: longitude, accuracy: error.isFinite ? max(0, error) : 0)

@@ -26,7 +26,8 @@ public struct Position: Sendable, Hashable {
         self.accuracy = accuracy
     }
 
-    /// The distance along the ground in metres. It treats the Earth as a sphere, an error of up to half a percent.
+    /// The distance along the ground in metres. Treats the Earth as a sphere, which causes an error of up to half a
+    /// percent.
     public func distance(to other: Position) -> Double {
         let radian = Double.pi / 180
         let north = Mathematics.sine((other.latitude - latitude) * radian / 2)

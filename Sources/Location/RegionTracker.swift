@@ -8,10 +8,10 @@
 public struct RegionTracker: Sendable, Hashable {
     /// Whether the machine is within the region; nil until known.
     public private(set) var isInside: Bool?
-    /// Since when all positions have been on the other side; nil if the last one was not.
+    /// Since when all positions have been on the other side; nil if the last position was not.
     private var otherwiseSince: Duration?
 
-    /// Creates a tracker, with the last known side if there is one.
+    /// Creates a tracker. `isInside` is the result of an earlier tracker; nil if there is none.
     public init(isInside: Bool? = nil) { self.isInside = isInside }
 
     /// Adds a position; returns `true` if the machine has entered the region, `false` if it has left it, else nil.
@@ -45,7 +45,7 @@ public struct ChangeTracker: Sendable, Hashable {
     /// Creates a tracker, with the last reported position if there is one.
     public init(base: Position? = nil) { self.base = base }
 
-    /// Adds a position; if it is to be reported, returns the distance in metres from the last reported one.
+    /// Adds a position; if it must be reported, returns the distance in metres from the last reported one.
     ///
     /// - Parameters:
     ///   - distance: the least distance in metres to report; distances within the inaccuracy are not reported.

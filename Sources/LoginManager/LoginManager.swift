@@ -10,7 +10,7 @@ import SystemBus
 /// Nothing blocks and nothing is required: without a bus or logind, the machine counts as awake and the session as
 /// unlocked. Either may come and go at any time; the state is then queried again.
 public final class LoginManager {
-    /// What of logind's state to follow.
+    /// The parts of logind's state to follow.
     public let subject: Subject
     /// Called when ``state`` has changed.
     public var onChange: (() -> Void)?
@@ -38,10 +38,10 @@ public final class LoginManager {
     private static let busService = "org.freedesktop.DBus"
     private static let firstDelay = Duration.milliseconds(100)
     private static let longestDelay = Duration.seconds(30)
-    /// A restarted logind is back within this time; after that the state counts as unknown.
+    /// How long a restarted logind may take to return. After this time the state counts as unknown.
     static let absence = Duration.seconds(5)
 
-    /// What of logind's state to follow.
+    /// The parts of logind's state to follow.
     public struct Subject: Hashable, Sendable {
         /// Whether to follow the machine's sleep.
         public var sleep: Bool
@@ -73,7 +73,7 @@ public final class LoginManager {
         /// Whether logind has reported all of this state, or has been missing for five seconds. Until then, the other
         /// values mean nothing.
         public var isKnown = false
-        /// The machine is about to sleep or sleeps; false again when it has woken.
+        /// Whether the machine is about to sleep or sleeps; false again when it has woken.
         public var isAsleep = false
         /// The session is locked.
         public var isLocked = false
@@ -84,11 +84,11 @@ public final class LoginManager {
         /// Whether a user has logged in to that session; false for a login screen.
         public var isUsers = false
 
-        /// Awake and unlocked.
+        /// Creates the state of an awake machine with an unlocked session.
         public init(isKnown: Bool = false) { self.isKnown = isKnown }
     }
 
-    /// Starts to follow.
+    /// Starts to follow logind.
     ///
     /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, _ subject: Subject, address: String? = nil) {
@@ -155,7 +155,7 @@ public final class LoginManager {
         guard name != owner, let connection else { return }
         owner = name
         if subject.sleep {
-            // Keeps the earlier instance's inhibitor lock.
+            // Keep the inhibitor lock that the earlier instance of logind granted.
             sleep = SleepWatch(self, connection, keeping: sleep?.inhibitor)
         }
         if let choice = subject.session { session = SessionWatch(self, connection, choice) }
@@ -171,7 +171,7 @@ public final class LoginManager {
         missing()
     }
 
-    /// logind is missing: if it stays so, reset the state.
+    /// Called when logind is missing. If it stays missing for ``absence``, resets the state.
     private func missing() {
         guard absenceTimer?.deadline == nil else { return }
         absenceTimer?.arm(after: Self.absence)
@@ -213,7 +213,8 @@ public final class LoginManager {
 
     // MARK: Sleep
 
-    /// When the machine will sleep in any case; nil if it does not wait, or is not about to sleep.
+    /// When the machine will sleep even if this process does not release the inhibitor lock; nil if the sleep is not
+    /// delayed, or if the machine is not about to sleep.
     public var sleepsAt: Duration? { sleep?.sleepsAt }
 
     /// Releases the inhibitor lock: this process no longer delays the sleep.
@@ -239,7 +240,7 @@ public final class LoginManager {
     /// Whether logind is present.
     public var isThere: Bool { owner != nil }
 
-    /// What is missing, as half a sentence; nil if nothing is.
+    /// What is missing, as half a sentence; nil if nothing is missing.
     public var trouble: String? {
         guard owner != nil else {
             let reason = connectTrouble.map { " (\($0))" } ?? ""

@@ -18,7 +18,7 @@ public final class MeteredLink {
         set { property.onChange = newValue }
     }
 
-    /// Starts to follow.
+    /// Starts to follow NetworkManager.
     ///
     /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, address: String? = nil) {

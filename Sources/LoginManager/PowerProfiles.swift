@@ -19,11 +19,11 @@ public final class PowerProfiles {
         set { property.onChange = newValue }
     }
 
-    /// Starts to follow.
+    /// Starts to follow the active profile.
     ///
     /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, address: String? = nil) {
-        // The name since version 0.20, and the older one.
+        // The D-Bus name since version 0.20, and the older name.
         let names = [
             ("org.freedesktop.UPower.PowerProfiles", "/org/freedesktop/UPower/PowerProfiles"),
             ("net.hadess.PowerProfiles", "/net/hadess/PowerProfiles"),

@@ -4,8 +4,8 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Finds the chosen session, again whenever sessions come and go, and follows whether it is locked: by its
-/// `LockedHint`, which the screen locker sets, and by logind's lock and unlock signals.
+/// Finds the chosen session, searches again whenever sessions come and go, and follows whether the session is locked:
+/// by its `LockedHint`, which the screen locker sets, and by logind's lock and unlock signals.
 final class SessionWatch {
     private unowned let manager: LoginManager
     private let connection: BusConnection
@@ -162,8 +162,8 @@ final class SessionWatch {
         hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
             guard let self else { return }
             if let isLocked = (try? answer.get())?.variant("b", { $0.boolean() }) { return self.locked(isLocked) }
-            // Whether the session is locked is unknown, so it counts as missing until its next signal: an unknown
-            // session must not count as unlocked.
+            // It is unknown whether the session is locked. An unknown session must not count as unlocked, so treat it
+            // as missing until its next signal.
             hint = nil
             name = nil
             trouble = "the session's LockedHint cannot be read"

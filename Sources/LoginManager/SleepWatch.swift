@@ -14,24 +14,24 @@ final class SleepWatch {
 
     /// Whether logind has answered.
     private(set) var isKnown = false
-    /// From logind's announcement of sleep until it reports that the machine has woken.
+    /// Whether logind has announced sleep, and has not reported since that the machine has woken.
     private(set) var isAsleep = false
     /// The lock: while it is open the machine delays sleep, up to ``longestDelay``.
     private(set) var inhibitor: Descriptor?
     /// How long a lock delays sleep at most: logind's property `InhibitDelayMaxUSec`; nil until logind has answered.
     private(set) var longestDelay: Duration?
-    /// Why sleep is not delayed.
+    /// Why this process does not delay sleep; nil if it does.
     private(set) var trouble: String?
     /// The time at which the machine will sleep even if this process does not release the lock.
     private(set) var sleepsAt: Duration?
 
-    /// logind's default (logind.conf(5)).
+    /// logind's default for the longest delay (InhibitDelayMaxSec= in logind.conf(5)).
     private static let usualDelay = Duration.seconds(5)
-    /// How long before logind's timeout to release the lock; logind reports a timeout in the journal.
+    /// The lock is released this long before logind's timeout, because logind reports each timeout in the journal.
     private static func margin(of delay: Duration) -> Duration { min(.milliseconds(250), delay / 10) }
 
-    /// Queries and follows logind. `keeping`: the lock taken from an earlier instance of logind, kept until this one
-    /// has granted a new one.
+    /// Queries and follows logind. `keeping`: the lock that an earlier instance of logind granted; it is kept until
+    /// this instance has granted a new one.
     init(_ manager: LoginManager, _ connection: BusConnection, keeping inhibitor: Descriptor?) {
         self.manager = manager
         self.connection = connection
@@ -107,7 +107,7 @@ final class SleepWatch {
         }
     }
 
-    /// Releases the lock. The next one is taken when the machine has woken.
+    /// Releases the lock. The next lock is taken when the machine has woken.
     func letSleep() {
         guard isAsleep else { return }
         sleepsAt = nil

@@ -63,7 +63,7 @@ public enum ActivityMail {
     public static let topic = "torpor.activity"
     /// The topic of messages to the app whose activity was continued.
     public static let sourceTopic = "torpor.activity-continued"
-    /// The message that has the activity.
+    /// The name of the message that passes the activity to the app.
     public static let continuing = "continueActivity"
     /// The most activities that may wait for an app.
     public static let mostWaiting = 4

@@ -83,7 +83,7 @@ public struct Mail: Sendable, Hashable {
     public let id: Int64
     /// The content of the message, with its topic and sender.
     public internal(set) var draft: MailDraft
-    /// How many messages are combined in this one.
+    /// How many messages were combined into this message.
     public internal(set) var count: Int64
     /// When the first of the combined messages came, in microseconds since 1970.
     public let firstAt: Int64

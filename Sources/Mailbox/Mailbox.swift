@@ -47,9 +47,9 @@ public struct Mailbox: Sendable {
     public enum Change: Sendable, Hashable {
         /// The message was added.
         case added(Mail)
-        /// The new message was combined with this one, which was queued already.
+        /// The new message was combined with this message, which was queued already.
         case changed(Mail)
-        /// The new message and this one, which was queued already, have cancelled each other: together they change
+        /// The new message and this message, which was queued already, have cancelled each other: together they change
         /// nothing.
         case cancelled(Mail)
     }

@@ -18,7 +18,7 @@ struct KnownFootprint {
 
 /// The order in which policies want apps terminated, from their last answer.
 struct PolicyOrder {
-    /// The policy that gave the order; nil if none did. If a policy did, apps that it does not name are not
+    /// The policy that gave the order; nil if none did. If there is one, apps that the policy does not name are not
     /// terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
@@ -102,8 +102,8 @@ extension MemoryWatch {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // A measurement is in progress. Measure again after it, because it may have begun before `since`, or before
-            // an app was launched.
+            // A measurement is in progress. Measure again when it is done, because that measurement may have begun
+            // before `since`, or before an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -151,13 +151,14 @@ extension MemoryWatch {
             order = PolicyOrder()
             return then()
         }
-        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
+        // Until the policy answers, treat all apps like those that its answer does not name: such apps are not
+        // terminated.
         if order.policy == nil { order.policy = policy }
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
             // If the answer names no app, ask the host again which policy orders evictions. A policy that has just
-            // failed is no longer that policy, so it does not protect the apps that it did not name.
+            // failed no longer orders evictions, so it does not protect the apps that it left out.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }

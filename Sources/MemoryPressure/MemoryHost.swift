@@ -13,7 +13,7 @@ package protocol MemoryHost: AnyObject {
     var cgroup: String? { get }
     /// Called when the memory level has changed.
     func memoryPressure(from: MemoryLevel, to: MemoryLevel)
-    /// Called when memory is no longer short, so that work that waited for this continues.
+    /// Called when memory is no longer short. Work that waited for this continues then.
     func memoryIsEnough()
 
     /// The policy that orders evictions; nil if there is none.

@@ -27,7 +27,7 @@ package struct MemoryWork {
 /// Takes steps of the ladder (``MemoryLadder``), each of which frees memory.
 extension MemoryWatch {
     /// If memory is critical, the next step begins this long after the last one began, even if the app that the last
-    /// step terminates has not ended yet. Below that level, it begins after `patience`.
+    /// step terminates has not ended yet. Below the critical level, the next step begins after `patience`.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 

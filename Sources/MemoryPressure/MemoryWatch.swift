@@ -168,7 +168,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
         // Use the trigger's threshold as the stall time of the first reading, for which there may be no earlier sample.
-        // If the reading shows enough memory all the same, no episode begins.
+        // If that reading shows enough memory, no episode begins.
         look(told: level)
     }
 
@@ -210,7 +210,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
+        // Until the policy answers, treat all apps like those that its answer does not name: such apps are not
+        // terminated.
         if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }

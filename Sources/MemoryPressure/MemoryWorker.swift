@@ -73,7 +73,7 @@ package final class MemoryWorker {
         queue.wake()
     }
 
-    /// Whether the completion of any job has not been called yet.
+    /// Whether a job is unfinished, or its completion was not called yet.
     var isAtWork: Bool { !pending.isEmpty }
 
     /// Whether no thread of this worker exists.

@@ -36,7 +36,7 @@ public struct FDStore {
     /// The most descriptors that an app may store; systemd's equivalent is FileDescriptorStoreMax=.
     public static let limit = 100
 
-    /// How many descriptors the app may store: fewer than ``limit`` if torpord itself may not open enough.
+    /// How many descriptors the app may store: fewer than ``limit`` if torpord itself may not open enough descriptors.
     public var most = FDStore.limit
 
     /// The stored descriptors, in order of arrival.

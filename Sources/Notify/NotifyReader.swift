@@ -107,7 +107,8 @@ struct NotifyReader {
 
     /// The longest name of a task or message, in bytes.
     private static let longestName = 128
-    /// The largest time in microseconds: a larger one would overflow the arithmetic of Duration, and cannot be meant.
+    /// The largest time in microseconds. A larger value is certainly a mistake, and would overflow the arithmetic of
+    /// Duration.
     private static let longest = UInt64(Int64.max)
 
     private mutating func flag(_ field: NotifyField, _ key: String, _ value: String) {
@@ -185,7 +186,8 @@ public enum FDName {
     /// The name of a descriptor that was stored without a name (sd_pid_notify_with_fds(3)).
     public static let unnamed = "stored"
 
-    /// Whether systemd's `fdname_is_valid` allows the name: at most 255 printable ASCII characters, no colon, or empty.
+    /// Whether systemd's `fdname_is_valid` allows the name: it is empty, or has at most 255 printable ASCII characters
+    /// and no colon.
     public static func isValid(_ name: String) -> Bool {
         name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
     }

@@ -114,8 +114,8 @@ public struct LogSearch: Sendable {
     public let query: LogQuery
     /// The end of the last complete line at the time when the search began.
     public let end: LogPosition
-    /// The offset in the current file up to which lines are returned. With `onlyWhole` it is that of `end`; otherwise
-    /// it is the file's size, so that an unfinished last line is returned too.
+    /// The offset in the current file up to which lines are returned. With `onlyWhole`, this is the offset of `end`;
+    /// otherwise it is the file's size, so that an unfinished last line is returned too.
     let size: UInt64
     /// The position of the oldest matching line found so far; the end if none was found yet.
     public fileprivate(set) var start: LogPosition

@@ -19,7 +19,7 @@ import WireText
 ///    12  4  begin: offset of the batch's raw bytes in this file
 ///    16  8  device of the log          \
 ///    24  8  inode of the log            | valid while
-///     32  8  the log's length before     | appending
+///    32  8  the log's length before      | appending
 ///    40  8  time stamp, µs since 1970  /
 ///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
@@ -76,7 +76,7 @@ public final class OutputBatch {
         return try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
     }
 
-    /// Takes over the file of an earlier torpord; then call `recover` first.
+    /// Takes over the file of an earlier torpord. Call `recover` before any other method.
     public init(recovering descriptor: Descriptor) {
         self.descriptor = descriptor
     }
@@ -130,7 +130,7 @@ public final class OutputBatch {
         return count
     }
 
-    /// Tries to write to a log that has failed. Returns whether it works.
+    /// Tries to write to a log that has failed. Returns whether writing works.
     func tryAgain(_ log: LogFile) -> Bool { log.tryAgain(now: Clock.realtimeMicroseconds(), using: out) }
 
     /// Reserves a place for one more enlarged FIFO; false if none is left.
@@ -171,7 +171,7 @@ public final class OutputBatch {
         var stamp: Int64
     }
 
-    /// Maps the header and as many raw bytes as a batch may have. To access the mapping beyond the end of the file
+    /// Maps the header and as many raw bytes as a batch may have. An access to the mapping beyond the end of the file
     /// raises SIGBUS.
     private func map() throws(Errno) -> Mapping {
         if let mapping { return mapping }

@@ -60,10 +60,10 @@ public final class OutputCapture {
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
-    /// The timer of the retries after writing to the log has failed; nil while writing works.
+    /// The timer for the retries after a failed write to the log; nil while writing works.
     private var retry: TimerSource?
     private var retryDelay = OutputCapture.retryDelays.first
-    /// The delay before the first retry, and the longest one.
+    /// The delay before the first retry, and the longest delay.
     private static let retryDelays = (first: Duration.seconds(1), last: Duration.seconds(10))
 
     /// Creates a capture that has not started. Several captures may share one `batch`. `owner` is the app's own user,

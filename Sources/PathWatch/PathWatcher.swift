@@ -6,8 +6,9 @@ import WireText
 
 /// Watches places in the file system. The loop is woken only by events there.
 ///
-/// Events are read and sorted on the loop. Walks, which may wait for a disk or a server, run on a thread that exists
-/// only while there is something to walk. During a walk no events are read: the kernel queues them.
+/// Events are read and sorted on the loop. A walk follows the path of a place, finds what is there, and sets the
+/// watches (``Walk``). Since it may wait for a disk or a server, it runs on a thread that exists only while there is
+/// work. During a walk no events are read: the kernel queues them.
 public final class PathWatcher {
     /// Called with events at places.
     public var onNews: (([PathNews]) -> Void)?
@@ -23,7 +24,7 @@ public final class PathWatcher {
         /// Whether `found` is valid, from a walk or an earlier watcher.
         var isKnown = false
         var trouble: String?
-        /// The earliest time of its next walk.
+        /// The earliest time of the place's next walk.
         var restsUntil = Duration.zero
     }
 
@@ -53,7 +54,7 @@ public final class PathWatcher {
     private static let gathering = Duration.milliseconds(20)
     /// The maximum of paths in one report.
     private static let mostPaths = 64
-    /// The maximum of paths stored until the walk; more events set `missed`.
+    /// The maximum number of paths that are stored until the next walk; further events set `missed`.
     private static let mostHappened = 1024
     /// After a walk a place rests for this many times the walk's duration, so that filling a folder does not keep a
     /// processor busy.
@@ -79,7 +80,7 @@ public final class PathWatcher {
         }
     }
 
-    /// Replaces the watched places, each with a key that stays the same.
+    /// Replaces the watched places. Each place has a key, which stays the same across calls.
     public func watch(_ places: [String: Place]) {
         for (key, entry) in entries where places[key] != entry.place {
             guard let place = places[key], place.path == entry.place.path, place.interest == entry.place.interest else {
@@ -225,7 +226,8 @@ public final class PathWatcher {
         let news = outcomes.compactMap(take)
         source?.setEvents(.readable)
         if !news.isEmpty { onNews?(news) }
-        // Store what was found only after the report: if torpord dies in between, the next one finds the change again.
+        // Store what was found only after the report: if torpord dies in between, the next torpord finds the change
+        // again.
         onRemember?()
         walk()
     }
@@ -255,7 +257,8 @@ public final class PathWatcher {
         }
         if entry.place.interest == .existence { paths.formIntersection(entry.found.keys) }
         let wasMissed = missed.remove(key) != nil
-        // For a condition that lasts, the first walk counts as an event; for changes, only those from now on.
+        // If the place has a condition that lasts (it exists, or has entries) and the first walk finds that it holds,
+        // that counts as an event. Changes count only if they happen after the first walk.
         let isNew = !paths.isEmpty || wasMissed || (!before.isKnown && holds != nil)
         let isAsked = asked.remove(key) != nil
         guard isNew || isAsked || entry.trouble != before.trouble else { return nil }
@@ -269,7 +272,7 @@ public final class PathWatcher {
         )
     }
 
-    /// Whether it is known that the place's condition does not hold now, or the place is unknown.
+    /// Whether the place is unknown, or its condition is known not to hold now.
     public func isOver(_ key: String) -> Bool { entries[key].map { $0.isKnown && $0.holds == nil } ?? true }
 
     // MARK: Over a restart
@@ -300,7 +303,7 @@ public final class PathWatcher {
 }
 
 extension PathWatcher.Entry {
-    /// The path by which the place's condition holds; nil if it does not hold.
+    /// The first path for which the place's condition (it exists, or has entries) is true; nil if there is none.
     fileprivate var holds: String? {
         switch place.interest {
         case .existence: found.keys.min()
@@ -309,7 +312,7 @@ extension PathWatcher.Entry {
         }
     }
 
-    /// The paths whose file has changed.
+    /// The paths at which the file has changed since `before`.
     fileprivate func changes(since before: PathWatcher.Entry) -> Set<String> {
         var paths: Set<String> = []
         for (path, now) in found where before.found[path] != now {

@@ -10,7 +10,8 @@ public struct Place: Hashable, Sendable {
         case existence
         /// Whether the directory has entries.
         case entries
-        /// Changes: closed after writing, mode changed, replaced, created, removed; for a directory also in it.
+        /// Changes: a file is closed after writing, gets another mode, or is replaced, created or removed. For a
+        /// directory, also changes of the files in it.
         case changes
         /// Like `changes`, plus each single write.
         case writes
@@ -34,7 +35,7 @@ public struct Place: Hashable, Sendable {
     /// Which events count.
     public var interest: Interest
 
-    /// The permissions to inspect and watch it with; nil: this process's own.
+    /// The permissions with which the place is inspected and watched; nil for this process's own.
     public var rights: FileRights?
 
     /// Creates a place.

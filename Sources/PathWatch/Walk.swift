@@ -49,9 +49,10 @@ struct Walk {
 
     /// The maximum of symlinks to follow.
     private static let mostLinks = 40
-    /// The maximum of matches for a pattern; more are ignored.
+    /// The maximum number of matches for a pattern; further matches are ignored.
     private static let mostFound = 4096
-    /// The maximum of names to visit along all paths together, since nested symlinks can lead to any number.
+    /// The maximum number of names to visit along all paths together, because nested symlinks can lead to any number of
+    /// names.
     private static let mostSteps = 4 * mostFound
 
     /// The maximum of marks per place for one file or folder.
@@ -232,8 +233,8 @@ struct Walk {
     /// Adds a watch; false on failure. A file that is gone counts as watched, since the watch of its parent folder
     /// reports it.
     ///
-    /// - Parameter isRead: the place's user learns of the events of this watch, and so must be allowed to read the
-    ///   file.
+    /// - Parameter isRead: whether the place's user learns of the events of this watch, and so must be allowed to read
+    ///   the file.
     private mutating func watch(
         _ node: Descriptor,
         _ path: String,

@@ -89,7 +89,7 @@ public struct Denial: Hashable, Sendable {
         }
     }
 
-    /// Those of the declared permissions that would allow the access if users granted them.
+    /// The declared permissions that would allow the access if users granted them.
     public func covering(_ declarations: [PermissionDeclaration]) -> [PermissionDeclaration] {
         declarations.filter { declaration in
             switch (declaration.permission, object) {
@@ -121,7 +121,7 @@ public struct Denial: Hashable, Sendable {
 public enum DenialRecord: Hashable, Sendable {
     /// An access was denied to a process in the domain.
     case denied(domain: UInt64, Denial)
-    /// The process that restricted itself, its user and its program.
+    /// A process restricted itself and so created the domain: its pid, user and program.
     case made(domain: UInt64, process: Int32, user: UInt32, program: String)
     /// No process is in the domain any longer.
     case gone(domain: UInt64)

@@ -2,7 +2,7 @@
 
 /// Rights on files, as in linux/landlock.h.
 public struct LandlockRights: OptionSet, Hashable, Sendable {
-    /// The bits of the kernel.
+    /// The rights as bits, numbered as in the kernel.
     public let rawValue: UInt64
     /// Creates a set from the kernel's bits.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -18,7 +18,8 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     static let makeSocket = LandlockRights(rawValue: 1 << 9)
     static let makeFIFO = LandlockRights(rawValue: 1 << 10)
     static let makeSymlink = LandlockRights(rawValue: 1 << 12)
-    /// Since version 2 of Landlock; in version 1, no file can be linked or renamed into another folder.
+    /// The right to link or rename files into other folders, since version 2 of Landlock. Version 1 always forbids
+    /// that.
     static let refer = LandlockRights(rawValue: 1 << 13)
     /// Since version 3 of Landlock: truncate(2).
     static let truncate = LandlockRights(rawValue: 1 << 14)
@@ -55,16 +56,16 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var executable: String
     /// The working directory, if it is configured: the app may read it.
     public var directory: String?
-    /// The folder of the app's bundle: it may be read.
+    /// The folder of the app's bundle, which the app may read.
     public var bundle: String?
     /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
     /// Folders that the app may read: those with its saved state and with the content that its subscriptions have
     /// fetched.
     public var readable: [String] = []
-    /// Patterns (glob(7)) of further such folders.
+    /// Patterns (glob(7)) of further folders that the app may read.
     public var readablePatterns: [String] = []
-    /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
+    /// The app's folder in the runtime directory: the app may write to the files in it, but may not create files.
     public var runtime: String?
 
     /// Creates the places of an app with only a program.
@@ -77,7 +78,7 @@ public struct LandlockPlan: Hashable, Sendable {
     public struct Rule: Hashable, Sendable {
         /// An absolute path, or a pattern (glob(7)) if ``isPattern``.
         public var path: String
-        /// The rights; for a file, those of ``LandlockRights/ofFiles``.
+        /// The rights on the path. A file can have only those in ``LandlockRights/ofFiles``.
         public var rights: LandlockRights
         /// Whether ``path`` is a pattern with wildcards.
         public var isPattern = false
@@ -165,7 +166,7 @@ public struct LandlockPlan: Hashable, Sendable {
         }
     }
 
-    /// Whether an app with these permissions cannot be confined without Landlock.
+    /// Whether only Landlock can confine an app with these permissions.
     public static func isNeeded(for grants: PermissionGrants) -> Bool {
         if case .ports = grants.network { return true }
         return !grants.hasAllFiles

@@ -49,7 +49,7 @@ public enum Permission: Hashable, Sendable {
 
     /// Why a text is not the name of a permission.
     public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The end of a sentence that begins with the name.
+        /// What is wrong, as the end of a sentence that begins with the name.
         public let description: String
     }
 

@@ -100,7 +100,7 @@ public struct Sandbox: Hashable, Sendable {
     /// What torpord does if the kernel reports that it has denied an access to the app.
     public var onDenied = DenialRule.log
 
-    /// Creates the sandbox of an app that has none.
+    /// Creates the value for an app without a sandbox.
     public init() {}
 
     /// The state of each declared permission.
@@ -186,8 +186,8 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Whether both grants give the app's processes the same rights. Gifts are not compared, since torpord itself
-    /// carries them out.
+    /// Whether both grants give the app's processes the same rights. Gifts (what torpord does for the app) are not
+    /// compared, because they give the processes no rights.
     public func isSame(besidesGifts other: PermissionGrants) -> Bool {
         files == other.files && network == other.network && devices == other.devices
     }

@@ -97,8 +97,8 @@ public struct SystemCallFilter: Hashable, Sendable {
         (Call("sched_setscheduler", 144, 119), 0), (Call("sched_setattr", 314, 274), 0),
         (Call("sched_setaffinity", 203, 122), 0),
     ]
-    /// Those of the calls above that can affect all processes of a user, even with the number 0. `which` is the value
-    /// of their first argument that means this: PRIO_USER or IOPRIO_WHO_USER.
+    /// The calls in ``scheduling`` that can affect all processes of a user, even with the number 0. They do so if their
+    /// first argument has the value `which`: PRIO_USER or IOPRIO_WHO_USER.
     static let ofUsers: [(name: String, which: UInt32)] = [("setpriority", 2), ("ioprio_set", 3)]
 
     /// Calls for System V shared memory, semaphores and message queues, and for POSIX message queues. Untrusted code
@@ -121,7 +121,7 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let clone3 = Call("clone3", 435, 435)
     static let ioctl = Call("ioctl", 16, 29)
 
-    /// The address families AF_UNIX and AF_NETLINK; by the second, programs learn which addresses this machine has.
+    /// The address families AF_UNIX, and AF_NETLINK, by which programs learn which addresses this machine has.
     static let alwaysOpen: [UInt32] = [1, 16]
     /// The address families AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
     static let ofNetwork: [UInt32] = [2, 10, 17, 40]

@@ -36,7 +36,7 @@ public enum HostAnswers {
         let version = try texts.next(limit: Int(TORPOR_POLICY_NAME_LIMIT))
         let summary = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
         guard !name.isEmpty else { throw .nonsense("a policy without a name") }
-        // Each description takes at least one byte, its NUL.
+        // Each description takes at least one byte (its NUL), so a message cannot have more descriptions than bytes.
         guard wire.descriptions <= bytes.count else { throw .nonsense("more descriptions than fit into a message") }
         var descriptions: [String] = []
         for _ in 0..<wire.descriptions { descriptions.append(try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))) }

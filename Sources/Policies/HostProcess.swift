@@ -168,8 +168,8 @@ private final class Link {
         while true {
             let size: Int?
             do throws(Errno) {
-                // Most messages after the first have arrived already: to save system calls, set the timeout again
-                // only after half of it.
+                // Most messages after the first have arrived already: to save system calls, set the timeout again only
+                // when half of the time is over.
                 if left == deadline ? timeout != deadline : (timeout ?? deadline) > left * 2 {
                     try Sockets.setReceiveTimeout(socket.raw, left)
                     timeout = left
@@ -208,7 +208,7 @@ private final class Link {
     }
 
     private func drain() {
-        // These reads take at most what fits into a pipe.
+        // A pipe holds a limited number of bytes, and 32 reads are enough to read all of them.
         for _ in 0..<32 {
             guard let size = try? Descriptor.read(output.raw, into: buffer), size > 0 else { return }
             lastLine.take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))

@@ -136,7 +136,7 @@ public enum LibraryTrust {
             named place: String
         ) throws(PolicyFailure) -> TrustedLibrary {
             do throws(Errno) {
-                // Non-blocking: opening a FIFO that has replaced the file would block.
+                // Open without blocking, since the file may have been replaced by a FIFO.
                 let library = try File.open(String(name), in: directory.raw, [.read, .noFollow, .nonBlocking])
                 let opened = try File.status(descriptor: library.raw)
                 let looked = try File.status(descriptor: seen.raw)

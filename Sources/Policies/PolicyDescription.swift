@@ -14,7 +14,7 @@ public struct PolicyDescription: Hashable, Sendable {
     public var events: UInt64
     /// What torpord must measure for the policy: bits `TORPOR_NEEDS_…`.
     public var needs: UInt64
-    /// The options that the policy knows, in the order in which it lists them.
+    /// The options that the policy knows, in the order in which the policy lists them.
     public var options: [PolicyOptionDescription]
     /// What prevents the policy from doing harm; empty for a policy in this process.
     public var confinement: PolicyConfinement

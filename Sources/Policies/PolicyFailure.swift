@@ -12,7 +12,7 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case ended(PolicyEnd, lastLine: String)
     /// No answer came within the deadline.
     case late(Duration)
-    /// No answer came within the deadline and some time after it, because the machine stalled.
+    /// No answer came before the deadline, nor for some time after the deadline, because the machine stalled.
     case stalled(Duration)
     /// A message was malformed or unexpected.
     case nonsense(String)

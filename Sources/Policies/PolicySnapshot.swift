@@ -68,7 +68,7 @@ public struct PolicySnapshot {
     private static func isSame(_ one: torpor_policy_app, _ other: torpor_policy_app) -> Bool {
         withUnsafeBytes(of: one) { one in
             withUnsafeBytes(of: other) { other in
-                // The size of a record is a multiple of eight bytes.
+                // The comparison reads eight bytes at a time: the size of a record is a multiple of eight bytes.
                 for offset in stride(from: 0, to: one.count, by: 8)
                 where one.load(fromByteOffset: offset, as: UInt64.self)
                     != other.load(fromByteOffset: offset, as: UInt64.self)

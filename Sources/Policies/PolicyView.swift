@@ -61,7 +61,7 @@ public final class PolicyView {
             system_offset: 256,
             apps_offset: UInt64(appsOffset),
             strings_offset: UInt64(stringsOffset),
-            // The first string is empty, for indices without a name.
+            // The first string is empty: it is the name at all indices without an app.
             string_size: 1,
             string_capacity: UInt32(Self.stringCapacity)
         )

@@ -8,11 +8,12 @@
 struct FailureLedger: Sendable {
     /// The delay after the first failure; each further failure within the window doubles it.
     static let initial = Duration.milliseconds(100)
-    /// The maximum number of failures within ``window`` that each lead to a delay. The next one leads to a quarantine.
+    /// The maximum number of failures within ``window`` that each lead to a delay. The next failure leads to a
+    /// quarantine.
     static let limit = 5
     /// A failure counts towards ``limit`` for this long after it happened.
     static let window = Duration.seconds(600)
-    /// The length of the first quarantine; each one that follows is twice as long.
+    /// The length of the first quarantine; each later quarantine is twice as long as the one before.
     static let quarantine = Duration.seconds(60)
     /// The maximum length of a quarantine.
     static let longestQuarantine = Duration.seconds(3600)

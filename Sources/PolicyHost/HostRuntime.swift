@@ -33,8 +33,9 @@ public struct StartedHost {
 public protocol PolicyHostLauncher: AnyObject {
     /// The user and group that a host switches to; nil to keep those of this process.
     var hostUser: (user: UInt32, group: UInt32)? { get }
-    /// Starts torpor-policy-host. `started` is called once. If the start succeeded, `ended` is called once after
-    /// that.
+    /// Starts torpor-policy-host, and calls `started` once with the result. If the start succeeded, `ended` is called
+    /// once,
+    /// when the process has ended.
     func launch(
         _ plan: HostPlan,
         started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
@@ -51,7 +52,8 @@ final class HostRuntime: PolicyRuntime {
     /// If a policy's deadline is not above this, the event loop polls instead of sleeping while it waits for the
     /// answer.
     private static let shortDeadline = Duration.milliseconds(100)
-    /// How long to wait for the exit status of the process, which shows how it ended, after the socket was closed.
+    /// After the socket was closed: how long to wait for the exit status of the process, which shows how the process
+    /// ended.
     private static let endPatience = Duration.milliseconds(20)
 
     /// Called once, when the policy was loaded or could not be loaded; nil afterwards.
@@ -100,7 +102,8 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // The wait for the library begins with the start of the process, which has used no processor time by then.
+        // The time for loading the library begins when the process starts. At that moment, the process has used no
+        // processor time.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
@@ -303,7 +306,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The last line on the host's standard error, such as the reason of a trap.
+    /// The last line on the host's standard error, such as the message with which a Swift program has crashed.
     private func lastLine() -> String {
         var bytes: [UInt8] = []
         for _ in 0..<64 {

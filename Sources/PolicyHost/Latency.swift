@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A histogram of durations in buckets of a sixteenth of a power of two: quantiles are accurate to about 6 %.
+/// A histogram of durations with sixteen buckets for each power of two: so quantiles are accurate to about 6 %.
 public struct Latency: Sendable {
     /// The counters, sixteen per power of two; the last one counts everything from about 17 s on.
     private var buckets: [UInt32] = []

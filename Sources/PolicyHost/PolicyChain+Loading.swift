@@ -76,7 +76,7 @@ extension PolicyChain {
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
         }
-        // Set the runtime even while it is loading, so that it is closed together with its slot. It is asked no
+        // Set the runtime even while it is loading, so that it is closed together with its slot. The runtime gets no
         // question before it is ready.
         slot.runtime = runtime
     }

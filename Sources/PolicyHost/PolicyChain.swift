@@ -18,7 +18,7 @@ public protocol PolicyChainDelegate: AnyObject {
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
     /// A policy's state changed; `sentence` describes the change, `isTrouble` means an error.
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
-    /// Called when the set of policies that are asked has changed, or the events that they are asked about.
+    /// Called when the set of policies that are asked has changed, or the set of events that they are asked about.
     func policiesChanged()
 }
 
@@ -111,7 +111,7 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Applies a new configuration. A policy whose place in the order is all that has changed is not restarted. A
+    /// Applies a new configuration. If only a policy's place in the order has changed, the policy is not restarted. A
     /// policy whose name is in `keepingOut` stays in quarantine, with the failure given there.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
@@ -295,7 +295,8 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // The policy calls back later, even if it fails, unless it is closed before (``close(_:)``).
+                // The policy did not answer at once. Its answer, or its failure, is reported to the closure above
+                // later, unless the policy is closed first (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return

@@ -32,8 +32,8 @@ public enum CounselOutcome: Hashable, Sendable {
     case told
 }
 
-/// The matter of a piece of advice. If several policies advise about one app in the same matter, only the first
-/// advice is followed.
+/// What a piece of advice decides about an app, such as its goal or its restart. If several policies advise about one
+/// app in the same matter, only the first advice is followed.
 struct Matter: Hashable, Sendable {
     let app: UInt32
     let subject: Subject

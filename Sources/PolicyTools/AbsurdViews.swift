@@ -10,9 +10,9 @@ struct AbsurdView {
     let name: String
     /// Puts the apps and the machine into an empty view.
     let build: (PolicyView) -> Void
-    /// Changes each event.
+    /// Changes each event before the policy is asked about it.
     var bend: (inout torpor_policy_event) -> Void = { _ in }
-    /// Also asks about kinds of events that this version does not know.
+    /// Whether the policy is also asked about kinds of events that this version does not know.
     var hasUnknownEvents = false
 
     static var all: [AbsurdView] {
@@ -99,7 +99,8 @@ struct AbsurdView {
         ]
     }
 
-    /// The events of that kind: about the first app, about the last place, and about an empty place.
+    /// Events of that kind: one about the first app, one about an index without an app, and one about the last index of
+    /// the view. An event that concerns no app is made only once.
     func events(_ kind: UInt32, in view: PolicyView) -> [torpor_policy_event] {
         var places: [UInt32] = [UInt32.max]
         let isAboutApp: [torpor_policy_event_kind] = [
@@ -132,7 +133,8 @@ struct AbsurdView {
         live(view)
     }
 
-    /// Fills the view with apps that all run, each in the state after that of the app before it.
+    /// Fills the view with running apps. Their states take turns: inactive, active, background, suspended, and again
+    /// inactive.
     private static func live(_ view: PolicyView) {
         view.system.now = 3_600_000_000
         view.system.realtime = 1_750_000_000_000_000
@@ -163,7 +165,7 @@ struct AbsurdView {
         }
     }
 
-    /// Changes every field of every app and of the machine, except the flag that an app is present.
+    /// Changes every field of every app and of the machine, except the flag that says that an app is present.
     private static func bendAll(_ view: PolicyView, _ value: (inout Int64) -> Void) {
         func fit(_ record: UnsafeMutableRawBufferPointer, _ fields: [PolicyField]) {
             for field in fields {

@@ -100,7 +100,7 @@ struct AdviceJudge {
     /// A reason of at least this many bytes may have been cut off within a character.
     private static let longReason = 197
 
-    /// The only event that this kind of advice can answer.
+    /// The only kind of event that this kind of advice can answer; nil if the advice can answer several kinds.
     private static func question(of kind: UInt32) -> torpor_policy_event_kind? {
         switch torpor_policy_advice_kind(rawValue: kind) {
         case TORPOR_ADVISE_ORDER: TORPOR_EVENT_EVICTION

@@ -16,7 +16,7 @@ struct AdviceRules {
         case refused(String)
     }
 
-    /// The last advice in a matter, and the app's state then.
+    /// The last advice of one kind about an app, and the app's state at that time.
     private struct Advice: Hashable {
         let verdict: Verdict
         let value: UInt32

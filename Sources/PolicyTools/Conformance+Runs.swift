@@ -32,7 +32,7 @@ extension Conformance {
         }
     }
 
-    /// Asks the same questions of another process, and compares the answers.
+    /// Asks another process the same questions, and compares the answers.
     func compare(
         _ first: Result<[PolicyAnswer], PolicyFailure>,
         _ description: PolicyDescription
@@ -96,7 +96,8 @@ extension Conformance {
 
     // MARK: Time
 
-    /// Warns if the median exceeds a tenth of the deadline, or the 99th percentile half: a busy machine needs the rest.
+    /// Warns if the median exceeds a tenth of the deadline, or if the 99th percentile exceeds half of it: on a busy
+    /// machine, answers take longer.
     package func time(_ description: PolicyDescription) throws(Errno) {
         let apps = 1000
         let count = min(5000, max(100, questions))

@@ -15,7 +15,7 @@ package struct ConformanceResult {
 
     package let name: String
     package let outcome: Outcome
-    /// A sentence.
+    /// The result as a sentence.
     package let message: String
 }
 
@@ -40,8 +40,8 @@ package final class Conformance {
     /// Measurements, for programs.
     package var measured: [(name: String, value: Double)] = []
 
-    /// How long to wait for an answer: longer than the deadline, to distinguish a late answer from a missing one. Once
-    /// an answer did not come, only as long as the deadline.
+    /// How long to wait for an answer. This is longer than the deadline, to distinguish a late answer from a missing
+    /// one. After the first missing answer, it is only as long as the deadline.
     var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
     private var isSilent = false
 
@@ -149,7 +149,7 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // If the error does not name the library, it is the policy's own complaint about its options.
+            // If the error does not name the library, the policy itself complains about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil

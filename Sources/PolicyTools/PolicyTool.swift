@@ -23,7 +23,7 @@ package struct PolicyToolOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
     package var json = false
 
-    /// The defaults.
+    /// Creates options with their default values.
     package init() {}
 
     package func validate() throws {
@@ -63,7 +63,7 @@ package struct PolicyTool {
 
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
-        // Use the same limit as torpord.
+        // Allow as many pieces of advice in an answer as torpord allows.
         settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user
@@ -128,8 +128,8 @@ package struct PolicyTool {
 
     // MARK: The process
 
-    /// Why a supervisor would refuse the policy with these options: for its library, or because the policy complains
-    /// about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
+    /// Why a supervisor would refuse the policy with these options: because of its library, or because the policy
+    /// complains about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
     package var refusal: String? {
         guard let view = try? PolicyView() else { return nil }
         do throws(PolicyFailure) {

@@ -33,8 +33,8 @@ struct PolicyWorld {
     private static let never = Int64.min
 
     /// - Parameters:
-    ///   - apps: how many.
-    ///   - wants: `torpor_policy.events`: the only kinds that happen.
+    ///   - apps: the number of apps.
+    ///   - wants: `torpor_policy.events`: the only kinds of event that happen.
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)
@@ -94,7 +94,7 @@ struct PolicyWorld {
 
     private static let mostAboutAll = 4
 
-    /// Lets something happen.
+    /// Advances the time, and simulates a random event.
     mutating func next() -> torpor_policy_event {
         let pause = Int64(random.chance(80) ? random.below(1_000_000) : random.below(60_000_000))
         view.system.now += pause

@@ -10,9 +10,9 @@ import TorporPolicyABI
 package struct SimulatedChange: Hashable {
     /// A word of ``PolicyWords/advice``.
     package let kind: String
-    /// The name of the app; for an order of eviction the names of all apps, the first one to be evicted first.
+    /// The name of the app; for an order of eviction, the names of all apps, the first to be evicted first.
     package let apps: [String]
-    /// The state of a goal or a profile.
+    /// If the advice sets a goal or a profile: the state that the advice names.
     var state: UInt32 = 0
     /// The time of the advice in microseconds, whose meaning depends on the kind.
     package var time: Int64 = 0
@@ -82,14 +82,15 @@ package struct SimulatedDecision {
     /// The time of the decision in microseconds: `at` on the recording's monotonic clock, `realtime` since 1970.
     package let at: Int64
     package let realtime: Int64
-    /// The last line of the recording that was read.
+    /// The number of the last line of the recording that was read before the decision.
     package let line: Int
     package let change: SimulatedChange
     package let reason: String
     package var difference: Difference
     /// Further details of the difference.
     package var note: String?
-    /// The name of the recorded policy that gave the same advice; if the decision is missing, of the one that gave it.
+    /// The name of the recorded policy that gave the same advice; for ``Difference/missing``, of the recorded policy
+    /// that gave the missing advice.
     package var then: String?
 }
 
@@ -103,7 +104,7 @@ struct RecordedDecision {
     let reason: String
     let outcome: String
     let why: String?
-    /// The simulated policy advises the same.
+    /// Whether the simulated policy has given the same advice.
     var isMatched = false
 
     var isTaken: Bool { outcome == "taken" }

@@ -8,8 +8,8 @@ import TorporPolicyABI
 import Varlink
 
 /// Replays a recording to a policy under a virtual clock, which jumps from line to line. The policy sees the same views
-/// as the recorded policies and is asked the same questions; if it requests to be asked again, it is. Its advice has no
-/// effect: what happens next is what the recording contains.
+/// as the recorded policies and is asked the same questions. It is also asked at the times that it requests itself. Its
+/// advice has no effect, because the recording decides what happens next.
 package final class Simulation {
     private let tool: PolicyTool
     private let library: TrustedLibrary
@@ -24,7 +24,7 @@ package final class Simulation {
     package private(set) var description: PolicyDescription
     /// The decisions of the simulated policy, in order.
     package private(set) var decisions: [SimulatedDecision] = []
-    /// Advice of the simulated policy that asked for a state which already existed.
+    /// Advice of the simulated policy that asked for a state which the app already had.
     private(set) var idle: [SimulatedDecision] = []
     /// The advice of the recorded policies, in order.
     private(set) var recorded: [RecordedDecision] = []
@@ -43,7 +43,8 @@ package final class Simulation {
         package var apps: Set<String> = []
     }
 
-    /// How long to wait for an answer; whether it is in time is checked separately.
+    /// How long to wait for an answer before the simulation fails. Whether an answer meets the policy's deadline is
+    /// checked separately.
     private static let patience = Duration.seconds(10)
     /// The limits of torpord for the time until a policy is asked again, in microseconds.
     private static let shortestWait: Int64 = 100_000
@@ -118,7 +119,7 @@ package final class Simulation {
         note(round)
     }
 
-    /// Before the next line, asks the policy again when it wanted to be asked, with the view as it is then.
+    /// Asks the policy at each time that it has requested before the next line, with the view of that time.
     private func passTime(until next: Int64) throws(Failure) {
         let view = reader.view
         while isStarted, let at = asksAgainAt, at <= next {

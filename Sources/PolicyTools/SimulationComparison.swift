@@ -20,8 +20,8 @@ package struct SimulationComparison {
         recorded = simulation.recorded
         for (index, decision) in recorded.enumerated() { byChange[decision.change, default: []].append(index) }
         decisions = decisions.map { compared($0) }
-        // Advice that changed nothing may correspond to recorded advice that was given a moment earlier and had the
-        // effect.
+        // The simulated policy may give advice a moment later than the recorded policy. Its advice then changes
+        // nothing, because the recorded advice has already had the effect.
         for var decision in simulation.idle {
             guard let match = match(for: decision, onlyTaken: true) else { continue }
             recorded[match].isMatched = true

@@ -12,7 +12,7 @@ package final class TraceReader {
     package let path: String
     /// The number of the last line that was read, from 1.
     package private(set) var line = 0
-    /// The number of the line that the view shows; 0 before the first.
+    /// The number of the line that the view shows; 0 before the first line.
     private(set) var shownLine = 0
     /// Called with the time of a round before the view is updated.
     var beforeRound: (Int64) throws(Failure) -> Void = { _ in }

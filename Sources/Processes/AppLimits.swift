@@ -20,15 +20,16 @@ public struct AppLimits: Hashable, Sendable {
 
     /// Writes the limits that have changed into the app's cgroup at `path`.
     ///
-    /// Sets no `memory.high` below the limit: without swap, the kernel would throttle an app that cannot shrink,
-    /// forever, instead of killing it. The kernel reclaims page cache before it kills in any case. `memory.oom.group`
-    /// makes the kernel kill the whole app instead of one of its processes.
+    /// Does not set `memory.high` below the limit: an app that cannot shrink, because there is no swap, would then be
+    /// throttled by the kernel forever instead of being killed. Even without `memory.high`, the kernel reclaims page
+    /// cache before it kills. `memory.oom.group` makes the kernel kill the whole app instead of one of its processes.
     ///
     /// - Parameters:
     ///   - before: the limits that were written last; nil if unknown.
-    ///   - usage: the memory usage at the last step of lowering the limit; pass it again while `isUnfinished`.
-    /// - Returns: what failed, and whether memory usage is still above the new limit: then call this function again
-    ///   soon.
+    ///   - usage: the memory usage at the last step of lowering the limit; pass it again while the returned
+    ///     `isUnfinished` is true.
+    /// - Returns: what failed, and whether memory usage is still above the new limit. If it is, call this function
+    ///   again soon.
     public func write(
         to path: String,
         replacing before: AppLimits?,
@@ -47,7 +48,7 @@ public struct AppLimits: Hashable, Sendable {
                     } else {
                         try File.writeControl(path + "/" + file, "max\n")
                     }
-                    // `memory.oom.group` exists since Linux 4.19.
+                    // Ignore a failure: `memory.oom.group` exists only since Linux 4.19.
                     _ = try? File.writeControl(path + "/memory.oom.group", memory == nil ? "0\n" : "1\n")
                 } catch {
                     failures.append(ProfileFailure(.memoryLimit, "\(file) (\(error))"))
@@ -81,16 +82,17 @@ public struct AppLimits: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// Whether the kernel can limit the app's memory.
+    /// Whether the app's cgroup has the memory controller, so that the kernel can limit the app's memory.
     public var hasMemoryController: Bool { cgroupPath.map { File.exists($0 + "/memory.max") } ?? false }
 
-    /// Whether the kernel can count and limit the app's processes and threads.
+    /// Whether the app's cgroup has the pids controller, so that the kernel can count and limit the app's processes and
+    /// threads.
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
-    /// Whether the app's processes together use more memory than `limit`. Also returns the sum in bytes. `usage`
-    /// (resident memory) is cheap to read, but counts shared pages once for each process. If it exceeds the limit,
-    /// this function reads the proportional share (PSS) of each process, if the kernel reports that. Neither figure
-    /// includes swap.
+    /// Whether the app's processes together use more memory than `limit`. Also returns the memory that they use, in
+    /// bytes. First compares `usage` (resident memory), which is cheap to read but counts a shared page once for each
+    /// process. If `usage` exceeds the limit, this function reads the proportional share (PSS) of each process, if the
+    /// kernel reports it. Neither number includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
         var total: UInt64 = 0

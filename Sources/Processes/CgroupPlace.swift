@@ -4,15 +4,15 @@ import Linux
 
 /// A cgroup below which torpord creates the apps' cgroups, and enables controllers for them.
 ///
-/// All controllers, some or none may be available. Features whose controller is missing fall back to other means
-/// (`torpor doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all, and a cgroup that
-/// is not delegated has none.
+/// Any controller may be missing: cgroup v2 has no controllers on machines that also mount cgroup v1 (hybrid), and none
+/// in a cgroup that is not delegated. Features whose controller is missing use other means, with drawbacks that `torpor
+/// doctor` lists.
 struct CgroupPlace {
     /// The absolute path of the cgroup.
     let path: String
     let instance: String
 
-    /// The prefix of the name of the cgroup that torpord moves itself into.
+    /// The prefix of the name of the child cgroup into which torpord moves itself.
     static let ownPart = "torpor-supervisor-"
     /// The controllers that profiles, limits and accounting need.
     static let wanted = ["memory", "pids", "cpu", "io"]
@@ -35,7 +35,8 @@ struct CgroupPlace {
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Another process has moved into this cgroup after it was found free, so disable the controllers again.
+            // Another process has moved into this cgroup after it was found to be free of processes. Disable the
+            // controllers again.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
@@ -52,8 +53,9 @@ struct CgroupPlace {
         }
     }
 
-    /// Moves torpord and torpor-keeper into a child cgroup, if this cgroup contains no other process and systemd
-    /// either delegated it or does not manage it. Returns whether this cgroup is now empty.
+    /// Moves torpord and torpor-keeper into a child cgroup, so that this cgroup has no processes and can enable
+    /// controllers. Does so only if this cgroup contains no other process, and systemd either delegated it or does not
+    /// manage it. Returns whether this cgroup is now free of processes.
     private func moveAside() -> Bool {
         guard isDelegated else { return false }
         let keeper = ThisProcess.parent
@@ -64,7 +66,7 @@ struct CgroupPlace {
         guard isOurs, !processes.isEmpty else { return false }
         do throws(Errno) {
             try Cgroup.create(own)
-            // The keeper goes first, so that processes that it starts from now on are created in the child cgroup.
+            // Move the keeper first, because processes that it starts from then on are created in the child cgroup.
             for pid in [keeper] + processes.filter({ $0 != keeper }) where processes.contains(pid) {
                 try Cgroup.add(own, pid: pid)
             }
@@ -76,10 +78,11 @@ struct CgroupPlace {
 
     private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
 
-    /// Moves torpord and torpor-keeper back from the child cgroup, when torpord ends and no app's cgroup is left.
+    /// Moves torpord and torpor-keeper back from the child cgroup. Called when torpord ends and no app's cgroup is
+    /// left.
     func moveBack() {
         guard File.exists(own) else { return }
-        // A cgroup that enables controllers for its children cannot contain processes.
+        // First disable the controllers: a cgroup that enables controllers for its children cannot contain processes.
         for name in words("cgroup.subtree_control", of: path) { write("-\(name)", path) }
         for pid in (try? Cgroup.procs(own)) ?? [] { try? Cgroup.add(path, pid: pid) }
         try? Cgroup.remove(own)

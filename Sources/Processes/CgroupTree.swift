@@ -10,7 +10,7 @@ public struct CgroupsUnavailable: Error, Hashable, Sendable, CustomStringConvert
 
 /// The cgroup that contains the cgroups of all apps.
 public final class CgroupTree {
-    /// The absolute path of the cgroup that contains the apps' cgroups, and no process itself.
+    /// The absolute path of the cgroup that contains the apps' cgroups. This cgroup itself contains no process.
     public let base: String
     /// The absolute path of the parent cgroup.
     public let place: String
@@ -19,8 +19,8 @@ public final class CgroupTree {
     public private(set) var controllers: [String] = []
 
     /// Finds a usable parent cgroup: `scope` (systemd's scope for the apps) if it is given, otherwise torpord's own
-    /// cgroup, otherwise (for root) the mount point of cgroup v2. `instance` distinguishes the supervisors of a
-    /// machine, and stays the same when torpord restarts.
+    /// cgroup, otherwise (for root) the mount point of cgroup v2. `instance` identifies this supervisor among those of
+    /// the machine, and stays the same when torpord restarts.
     public init(
         instance: String,
         scope: String? = nil,
@@ -58,20 +58,20 @@ public final class CgroupTree {
         )
     }
 
-    /// The name that the cgroup path of an app's transfer process contains in place of the app's own name. No app can
-    /// have this name.
+    /// The name of the cgroup for the process that runs an app's transfers; it takes the place of the app's own name in
+    /// the path. No app can have this name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name that the cgroup path of one of an app's checks (`ready`, `health`) contains in place of the app's own
-    /// name. No app can have this name. Each check has its own number, because a check may begin while processes of
-    /// the previous check are still being killed.
+    /// The name of the cgroup for one of an app's checks (`ready`, `health`); it takes the place of the app's own name
+    /// in the path. No app can have this name. Each check has its own number, because a check may begin while processes
+    /// of the previous check are still being killed.
     public static func check(_ number: UInt64, of app: String) -> String { "\(app):check-\(number)" }
 
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. It is found
-    /// by `pid`, a process of the app. If that process is in no such cgroup, the path that a launch would use now.
+    /// The path of the cgroup that contains `pid`, a process of the app that an earlier torpord launched, perhaps below
+    /// another parent cgroup. If the process is in no app's cgroup, returns the path that a launch would use now.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
@@ -94,8 +94,9 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, or thaws an existing one that still contains processes. Opens its directory, which a
-    /// launch needs. `isFresh`: whether the cgroup is new, so that it has no limits and all its counters are zero.
+    /// Creates an app's cgroup, or thaws an existing one that still contains processes. Opens the cgroup's directory,
+    /// because a launch needs its descriptor. `isFresh` tells whether the cgroup is new, so that it has no limits and
+    /// all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)
@@ -115,12 +116,14 @@ public final class CgroupTree {
         CgroupPlace(place, instance: instance).moveBack()
     }
 
-    /// The paths of apps' cgroups that contain processes and are not in `known`, because an earlier torpord left them.
+    /// The paths of apps' cgroups that contain processes and are not in `known`. An earlier torpord left such cgroups
+    /// behind.
     public func populated(except known: Set<String>) -> [String] {
         Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
     }
 
-    /// The path without the child cgroup that a supervisor moves itself into (see ``CgroupPlace``).
+    /// The path without the last part that names the child cgroup into which a supervisor moves itself (see
+    /// ``CgroupPlace``).
     private static func withoutOwnPart(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), path[slash...].hasPrefix("/" + CgroupPlace.ownPart) else {
             return path

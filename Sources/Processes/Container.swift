@@ -2,25 +2,28 @@
 
 import Linux
 
-/// Apps that podman runs in a container. The main process, torpor-container, waits for its child conmon, which waits
-/// for the first process of the container. As with `podman kill`, only that first process gets the signals for the
-/// app: it is responsible for the other processes in the container.
+/// Handles apps that podman runs in a container. The app's main process, torpor-container, waits for its child conmon,
+/// and conmon waits for the first process of the container. Only that first process gets the signals for the app, as
+/// with `podman kill`, because it is responsible for the other processes in the container.
 extension ProcessTree {
-    /// The process that gets the signals for the app: the container's first process, if any, or the main process.
+    /// The process to which signals for the app are sent: the container's first process if there is one, otherwise the
+    /// main process.
     public var addressee: Identity { insideContainer.first ?? main }
 
-    /// Whether the container has been started and has not yet ended.
+    /// Whether the container has started and has not ended yet.
     public var hasContainer: Bool { !insideContainer.isEmpty }
 
-    /// The first process of the container, in an array; empty if there is no container, or it does not run.
+    /// The first process of the container, as an array of one element; empty if there is no container, or if it is not
+    /// running.
     var insideContainer: [Identity] {
         guard isContainer, let conmon = children(leader).first(where: { $0.comm == Self.conmon }) else { return [] }
         let place = try? ProcFS.mountNamespace(conmon.pid)
         return children(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
     }
 
-    /// Whether the container's first process ignores a signal that would end other programs. The kernel does not
-    /// deliver a signal to the first process of a PID namespace if the process leaves the signal to the default action.
+    /// Whether the container's first process ignores a signal that would terminate other programs. The kernel delivers
+    /// a signal to the first process of a PID namespace only if the process has installed a handler for the signal
+    /// (except for SIGKILL and SIGSTOP).
     public func isDeaf(to number: Int32) -> Bool {
         guard let first = insideContainer.first, number != Signal.kill, number != Signal.stop else { return false }
         return (try? ProcFS.isFirstOfNamespace(first.pid) && ProcFS.leavesToDefault(number, first.pid)) == true
@@ -35,8 +38,8 @@ extension ProcessTree {
         return members.map(Identity.init).filter { $0 != first && !outside.contains($0) }
     }
 
-    /// The number of context switches of the container's first process, which does not change while the process
-    /// sleeps. Nil unless the process is alone in the container, sleeps, and has no child to reap.
+    /// The number of context switches of the container's first process. As long as the number is the same, the process
+    /// has slept. Nil unless the process is alone in the container, sleeps, and has no child to reap.
     public func firstRestsAlone() -> UInt64? {
         guard let first = insideContainer.first, othersInContainer.isEmpty,
             (try? ProcFS.children(first.pid))?.isEmpty == true, (try? ProcFS.stat(first.pid))?.state == "S"
@@ -45,20 +48,22 @@ extension ProcessTree {
         return switches.flatMap { $0 }.flatMap { UInt64($0) }
     }
 
-    /// Ends the container: sends SIGKILL to its first process, upon which the kernel kills the others.
+    /// Kills the container's first process with SIGKILL. The kernel then kills all other processes of the container.
     public func killFirstInContainer() {
         for first in insideContainer { _ = try? send(Signal.kill, to: first) }
     }
 
-    /// Processes that reserve the app's published ports on the machine, and are not stopped with the app: conmon.
+    /// The processes that hold the app's published ports open on the host, and that are not stopped with the app:
+    /// conmon.
     public func portReservers() -> [Int32] {
         guard isContainer else { return [] }
         return children(leader).filter { $0.comm == Self.conmon }.map(\.pid)
     }
 
-    /// The processes that are not stopped with the app: torpor-container, conmon, and the processes that conmon
-    /// starts to clean up, which hold podman's locks. torpor-container and conmon do nothing while the container
-    /// lives, but must notice if another program ends the container: otherwise the app would stay suspended forever.
+    /// The processes that are not stopped with the app: torpor-container, conmon, and the processes that conmon starts
+    /// to clean up, which hold podman's locks. torpor-container and conmon are idle while the container lives. They
+    /// must keep running so that they notice when another program ends the container: otherwise the app would stay
+    /// suspended forever.
     func spared(among members: [ProcessStat]) -> Set<Identity> {
         guard isContainer else { return [] }
         var result: Set<Identity> = [leader]
@@ -81,8 +86,9 @@ extension ProcessTree {
         return ((try? ProcFS.children(parent.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
     }
 
-    /// Whether a process is inside the container. Containers have their own mount namespace, whatever else they share
-    /// with the machine. If a process's namespace cannot be read, it counts as inside.
+    /// Whether a process is inside the container. The test is the process's mount namespace, because every container
+    /// has its own, even if it shares other namespaces with the host. If a process's namespace cannot be read, the
+    /// process counts as inside.
     private static func isInside(_ process: ProcessStat, _ conmons: UInt64?) -> Bool {
         guard let conmons, let place = try? ProcFS.mountNamespace(process.pid) else { return true }
         return place != conmons

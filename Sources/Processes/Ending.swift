@@ -11,8 +11,9 @@ public enum KillResult: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// Tries once to kill all processes of the app: by `cgroup.kill` if available, else with SIGKILL through pidfds,
-    /// parents first, listing the processes again until no new one appears. Thaws a frozen cgroup when it is empty.
+    /// Tries once to kill all processes of the app. Uses `cgroup.kill` if available. Otherwise sends SIGKILL through
+    /// pidfds, parents first, and lists the processes again until no new one appears. Thaws a frozen cgroup when it is
+    /// empty.
     public func killPass() -> KillResult {
         if let cgroupPath {
             if (try? Cgroup.kill(cgroupPath)) != nil {

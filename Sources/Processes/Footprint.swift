@@ -2,8 +2,9 @@
 
 import Linux
 
-/// The memory of an app in bytes: `memory.current` and `memory.swap.current` of its cgroup if that has the memory
-/// controller. Otherwise the sum over its processes, in which shared pages count proportionally (PSS, SwapPss).
+/// The memory of an app in bytes: `memory.current` and `memory.swap.current` of its cgroup, if the cgroup has the
+/// memory controller. Otherwise the sum of PSS and SwapPss over the app's processes, which counts a page shared by n
+/// processes as 1/n of its size for each.
 public struct Footprint: Hashable, Sendable {
     /// Resident memory, in bytes.
     public var resident: UInt64
@@ -25,7 +26,7 @@ public struct Footprint: Hashable, Sendable {
         self.init(resident: bytes, swapped: Cgroup.number(path, "memory.swap.current") ?? 0)
     }
 
-    /// Sums the memory of these processes. If torpord may not inspect a process, its shared pages count in full.
+    /// Sums the memory of these processes. For a process that torpord may not inspect, shared pages count in full.
     init(of pids: [Int32]) {
         self.init()
         for pid in pids {
@@ -37,8 +38,8 @@ public struct Footprint: Hashable, Sendable {
 }
 
 extension ProcessTree {
-    /// The memory of the app now. Without the memory controller, the kernel walks all pages of the app: do not call
-    /// this on the event loop (use ``MembersMemory/footprint()``).
+    /// The memory of the app now. Do not call this on the event loop (use ``MembersMemory/footprint()``): without the
+    /// memory controller, the kernel walks all pages of the app.
     public func footprint() -> Footprint {
         cgroupPath.flatMap { Footprint(cgroup: $0) } ?? Footprint(of: members())
     }

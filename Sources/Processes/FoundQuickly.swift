@@ -3,9 +3,9 @@
 import Linux
 
 extension ProcessTree {
-    /// The app's processes, as far as they can be found without reading all of /proc. If the app is stopped: the
-    /// processes that were stopped. Otherwise: the processes in its cgroup, or, without a cgroup, the known processes
-    /// and their descendants (this may miss a process whose parent has ended).
+    /// The app's processes that can be found without reading all of /proc. If the app is stopped, these are the
+    /// processes that were stopped. Otherwise they are the processes in its cgroup or, without a cgroup, the known
+    /// processes and their descendants. A process whose parent has ended may be missing.
     public func quickMembers() -> [Int32] {
         if !stopped.isEmpty {
             return stopped.filter { (try? ProcFS.stat($0.pid).startTime) == $0.startTime }.map(\.pid)

@@ -21,8 +21,8 @@ public struct Identity: Hashable, Sendable {
 
     init(_ stat: ProcessStat) { self.init(pid: stat.pid, startTime: stat.startTime) }
 
-    /// Opens a pidfd for exactly this process. Throws ESRCH if the process has ended, even if its pid was reused: the
-    /// start time is checked after the pidfd was opened.
+    /// Opens a pidfd for exactly this process. Throws ESRCH if the process has ended, even if its pid was reused: this
+    /// function checks the start time after it has opened the pidfd.
     public func open() throws(Errno) -> Descriptor {
         let descriptor = try Pidfd.open(pid)
         do throws(Errno) {
@@ -42,8 +42,8 @@ public struct AppTag: Hashable, Sendable {
     /// The number of the app's incarnation.
     public let incarnation: UInt32
 
-    /// The incarnation number of companions, processes that torpor-keeper launches beside an app and that outlive
-    /// torpord.
+    /// The incarnation number of a companion: a process that torpor-keeper launches beside an app, and that keeps
+    /// running when torpord ends.
     public static let companion: UInt32 = 0
 
     /// Creates a tag from its parts.
@@ -59,10 +59,12 @@ public struct AppTag: Hashable, Sendable {
         self.init(of: pid, manager: manager, isHelper: &isHelper)
     }
 
-    /// The environment variable that marks commands on behalf of an app (hooks, probes), in addition to the app's tag.
+    /// The environment variable that marks commands that torpord runs for an app (hooks, probes). These commands also
+    /// have the app's tag.
     public static let helperVariable = "TORPOR_HELPER"
 
-    /// The tag of a process. `isHelper` becomes true for commands on behalf of the app and their children.
+    /// The tag of a process. Sets `isHelper` to true for a command that torpord runs for the app, and for the command's
+    /// children.
     init?(of pid: Int32, manager: String?, isHelper: inout Bool) {
         guard let tag = try? Self.read(of: pid, manager: manager, isHelper: &isHelper) else { return nil }
         self = tag
@@ -89,7 +91,7 @@ public struct AppTag: Hashable, Sendable {
 }
 
 extension Errno {
-    /// Whether the error only means that torpord or the machine is short of descriptors or memory (EIO counts too).
+    /// Whether the error may only mean that torpord or the machine is short of descriptors or memory.
     package var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
     }

@@ -5,8 +5,8 @@ import KeeperProtocol
 public import Linux
 
 /// torpord's connection to the keeper, the process that launches and reaps processes and holds descriptors. Answers
-/// arrive through the event loop. Only `init`, `held`, `takeHeld` and `takeAllHeld` block until the answer arrives:
-/// recovery needs them before the loop runs.
+/// arrive through the event loop. Only `init`, `held`, `takeHeld` and `takeAllHeld` block until the answer arrives,
+/// because recovery calls them before the loop runs.
 ///
 /// Exits that an earlier torpord missed are delivered to `onExit` after the start. The keeper stores an exit until
 /// `onExit` has returned, or, with `keepsExits`, until `forget` is called.
@@ -15,38 +15,42 @@ public final class Keeper {
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
     /// Called for the exit of each orphan: a descendant of an app whose parent ended first.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
-    /// Called when a launch that an earlier torpord requested (`OrphanedProcess.isLaunching`) has reached its exec.
-    /// Set it before the loop runs.
+    /// Called when a launch that an earlier torpord requested (`OrphanedProcess.isLaunching`) has executed the app's
+    /// program. Set it before the loop runs.
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
-    /// Called when the keeper is lost, so that nothing can be launched any longer.
+    /// Called when the connection to the keeper is lost. From then on nothing can be launched.
     public var onLost: (() -> Void)?
     /// Called if `holdQuietly` failed: ENOSPC if the keeper's table is full, EMFILE if the keeper lacks descriptors.
     public var onHoldRefused: ((_ name: String, Errno) -> Void)?
     /// Whether the keeper stores each exit until `forget(_:)` confirms that torpord has persisted it.
     public var keepsExits = false
-    /// Processes that an earlier torpord launched and whose exit is not reported yet, without helpers.
+    /// Processes that an earlier torpord launched and whose exit is not reported yet. Helpers are not included.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits for which `onExit` was not called yet; after `init`, all exits that torpor-keeper was not told to forget.
-    /// A process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
+    /// Exits for which `onExit` was not called yet; after `init`, all exits that torpor-keeper stores because no
+    /// `forget` for them has reached it. A process that is neither in this list nor in `leftOver` was never launched,
+    /// or `forget` was called for its exit.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many torpord processes torpor-keeper has started, including this one. If more than 1, this one must recover.
+    /// How many times torpor-keeper has started torpord, including this process. If the number is more than 1, this
+    /// process must recover.
     public let instance: UInt32
     /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
     /// The soft limit of open descriptors for apps, unless a launch plan sets another.
     public let appDescriptorLimit: UInt64
-    /// Whether an upgrade failed: the program on disk did not start, so the keeper started the earlier one again.
+    /// Whether an upgrade failed: the program on disk did not start, so the keeper started the previous program again.
     public let isFallback: Bool
-    /// The version of torpor-keeper's state. `torpor-keeper --accepts` says whether another version can take it over.
+    /// The version of the format of torpor-keeper's state. `torpor-keeper --accepts` tells whether another
+    /// torpor-keeper can take over a state of this version.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
-    /// Whether torpor-keeper gives sandboxed apps their own IPC namespaces, and makes the kernel log denials.
+    /// Whether torpor-keeper gives sandboxed apps their own IPC namespaces, and lets the kernel log what the sandbox
+    /// denies.
     public let hasWalls: Bool
     /// The keeper's pid.
     public let pid: Int32
@@ -101,7 +105,7 @@ public final class Keeper {
 
     // MARK: Launching
 
-    /// Starts a program. `completion` is called exactly once, in a later turn of the event loop.
+    /// Starts a program. `completion` is called exactly once, in a later iteration of the event loop.
     public func launch(_ plan: LaunchPlan, completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {
         func fail(_ stage: LaunchStage, _ errno: Errno, _ detail: String = "") {
             let failure = LaunchFailure(stage: stage, errno: errno, executable: plan.executable, detail: detail)
@@ -126,7 +130,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // torpor-keeper is lost, but may have launched the program before: `lose` calls `completion`.
+            // torpor-keeper is lost, but may have launched the program before that. `lose` calls `completion`.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -158,7 +162,8 @@ public final class Keeper {
         }
     }
 
-    /// Like `hold` with one descriptor and `replacing`, but only errors are reported, to `onHoldRefused`.
+    /// Like `hold` with one descriptor and `replacing`, but without a completion: only errors are reported, to
+    /// `onHoldRefused`.
     public func holdQuietly(_ name: String, _ descriptor: Int32) {
         guard KeeperChannel.isName(name) else { return refuseHold(name, .invalidArgument) }
         let id = channel.nextId()
@@ -179,7 +184,8 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// torpor-keeper answers in order, so after the answer to request `id`, it can refuse no earlier `holdQuietly`.
+    /// Called after the answer to request `id`. torpor-keeper answers in order, so it can no longer refuse any
+    /// `holdQuietly` that was sent before this request.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
@@ -223,8 +229,8 @@ public final class Keeper {
         }
     }
 
-    /// Duplicates of all held descriptors, by name. Blocks until the answers arrive: some milliseconds for thousands
-    /// of descriptors. Throws EMFILE if torpord may not open that many.
+    /// Duplicates of all held descriptors, by name. Blocks until the answers arrive, for some milliseconds if there are
+    /// thousands of descriptors. Throws EMFILE if torpord may not open that many.
     public func takeAllHeld() throws(Errno) -> [(name: String, descriptors: [Descriptor])] {
         var result: [(name: String, descriptors: [Descriptor])] = []
         var next: (name: UInt32, offset: UInt32) = (0, 0)
@@ -234,7 +240,7 @@ public final class Keeper {
             guard part.names.reduce(0, { $0 + $1.count }) == answer.descriptors.count else { throw .tooManyOpenFiles }
             var rest = answer.descriptors[...]
             for entry in part.names {
-                // A name whose descriptors did not fit into one message continues in the next.
+                // The descriptors of one name may not fit into one message; the next message then contains the rest.
                 if next.offset > 0, entry.name == result.last?.name {
                     result[result.count - 1].descriptors += rest.prefix(entry.count)
                 } else {
@@ -249,10 +255,10 @@ public final class Keeper {
 
     // MARK: What others launched
 
-    /// Makes the keeper watch a process that another program launched, given by `pidfd`. Its exit is reported to
-    /// `onExit`, with a status only if the kernel provides it (Linux 6.15). A process that has already ended is no
-    /// error. `completion` gets the error: EEXIST if the keeper already watches the process, ENOSPC if its table is
-    /// full.
+    /// Makes the keeper watch a process that another program launched; `pidfd` refers to the process. The exit of the
+    /// process is reported to `onExit`, with a status only if the kernel provides it (Linux 6.15). It is no error if
+    /// the process has already ended. `completion` gets the error: EEXIST if the keeper already watches the process,
+    /// ENOSPC if the keeper's table is full.
     public func adopt(
         app: String,
         incarnation: UInt32,
@@ -277,29 +283,30 @@ public final class Keeper {
         try? channel.send(KeeperRequest.manager(text: state).encoded(id: 0))
     }
 
-    /// Announces that torpord exits on purpose. The keeper then exits with `status` (nil: with torpord's status),
-    /// even if torpord is killed before it exits. Send nothing afterwards. With `keepingParked`, the service manager
+    /// Announces that torpord exits on purpose. The keeper then exits with `status` (nil: with torpord's status), even
+    /// if torpord is killed before it exits. After this call, send nothing. With `keepingParked`, the service manager
     /// keeps its copies of held descriptors for the next start.
     public func sayBye(status: UInt8? = nil, keepingParked: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Announces that this torpord has recovered and handles signals. From then on, if a later torpord ends before it
-    /// announces the same, torpor-keeper starts this torpord's program again.
+    /// Announces that this torpord has recovered and handles signals. If a later torpord ends before it announces this,
+    /// torpor-keeper starts this torpord's program again.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
     }
 
-    /// Announces that torpord exits so that the keeper starts the program on disk at once. With `replacingKeeper`,
-    /// the keeper first executes its own program on disk. Has no effect before `settled`. Send nothing afterwards.
+    /// Announces that torpord exits so that the keeper starts the program on disk at once. With `replacingKeeper`, the
+    /// keeper first executes its own program on disk. Has no effect before `settled`. After this call, send nothing.
     public func handOver(replacingKeeper: Bool = false) {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
-    /// Blocks until the keeper has received everything, at most 2 s. For the last messages before torpord exits.
+    /// Blocks until the keeper has received all messages, for at most 2 s. Call this for the last messages before
+    /// torpord exits.
     public func finishSending() {
         let end = Clock.monotonic() + .seconds(2)
         while channel.isBlocked, !isLost, Clock.monotonic() < end {
@@ -308,10 +315,10 @@ public final class Keeper {
         }
     }
 
-    /// The id of the last request; it changes with each request that expects an answer.
+    /// The id of the last request. It changes with each request to which the keeper answers.
     public var lastRequest: UInt32 { channel.lastId }
 
-    /// Whether an answer to a request is still missing.
+    /// Whether the keeper still has to answer a request.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
     /// Frees memory that is not needed while torpord is idle, and makes torpor-keeper do the same.
@@ -377,7 +384,8 @@ public final class Keeper {
         }
     }
 
-    /// Delivers at once the exits, orphans and launches that an earlier torpord did not handle.
+    /// Delivers, without waiting for the event loop, the exits, orphans and launches that an earlier torpord did not
+    /// handle.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {
@@ -400,7 +408,7 @@ public final class Keeper {
             if let pidfd = received.descriptors.first {
                 launch.completion(.success(Launched(pid: record.pid, startTime: record.startTime, pidfd: pidfd)))
             } else {
-                try? Signal.send(Signal.kill, to: record.pid)  // not reaped yet, so the pid is valid; its exit follows
+                try? Signal.send(Signal.kill, to: record.pid)  // The pid is valid until the process is reaped.
                 launch.completion(
                     .failure(
                         LaunchFailure(
@@ -457,8 +465,8 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // Call `onLost` first: it may execute a new torpor-keeper in this process, and not return. Unanswered requests
-        // fail, although the lost torpor-keeper may have carried them out.
+        // Call `onLost` first: it may execute a new torpor-keeper in this process, and then does not return. If it
+        // returns, unanswered requests fail, although the lost torpor-keeper may have carried them out.
         onLost?()
         let launches = launches
         let holds = holds

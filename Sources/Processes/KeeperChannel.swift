@@ -4,8 +4,8 @@ import EventLoop
 import KeeperProtocol
 import Linux
 
-/// The socket to torpor-keeper. It has a queue of messages to send, and a backlog of messages that were received
-/// during a blocking wait.
+/// The socket to torpor-keeper, with a queue of messages to send. Messages that arrive while a function blocks for one
+/// certain answer are stored in a backlog.
 final class KeeperChannel {
     /// A received message with its descriptors.
     struct Received {
@@ -37,8 +37,8 @@ final class KeeperChannel {
         return lastId
     }
 
-    /// Sends a message at once, or queues it until the socket has room. In either case the caller may close the
-    /// descriptors afterwards.
+    /// Sends a message at once, or queues it until the socket has room. Either way, the caller may close the
+    /// descriptors when this function returns.
     func send(_ bytes: [UInt8], descriptors: [Int32] = []) throws(Errno) {
         if outbox.isEmpty, try sendNow(bytes, descriptors) { return }
         var kept: [Descriptor] = []
@@ -58,13 +58,14 @@ final class KeeperChannel {
         do throws(Errno) {
             return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
         } catch {
-            // Too many descriptors are in flight: try again when the keeper has received some.
+            // Too many descriptors are in flight. Try again when the keeper has received some of them.
             if error == .tooManyReferences { return false }
             throw error
         }
     }
 
-    /// Greets the keeper. Throws EPROTONOSUPPORT if it speaks no version that torpord knows.
+    /// Sends the greeting and returns the keeper's answer. Throws EPROTONOSUPPORT if the keeper speaks no version that
+    /// torpord knows.
     func greet() throws(Errno) -> (welcome: KeeperMessage.Welcome, descriptors: [Descriptor]) {
         var answer = try ask(.hello(version: KeeperProtocol.version))
         // After an upgrade of torpord alone, the keeper may be older and refuse the newest version.

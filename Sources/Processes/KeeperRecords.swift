@@ -21,7 +21,7 @@ public struct ExitRecord: Hashable, Sendable {
     public var pid: Int32
     /// How the process ended; nil if unknown, which happens only for adopted processes.
     public var status: ExitStatus?
-    /// User time; zero for an adopted process, like the system time and the peak memory.
+    /// User time. Zero for an adopted process, as are the system time and the peak memory.
     public var userTime: Duration
     /// System time.
     public var systemTime: Duration
@@ -31,9 +31,10 @@ public struct ExitRecord: Hashable, Sendable {
     public var startTime: UInt64
     /// Whether the process was a helper (`LaunchPlan.isHelper`).
     public var isHelper: Bool
-    /// Set if the process never reached its exec and no torpord was running when the keeper noticed that.
+    /// Why the process never executed its program. Set only if no torpord was running when the keeper noticed the
+    /// failure; otherwise nil.
     public var launchFailure: LaunchFailure?
-    /// The keeper's slot that stores this record until `Keeper.forget`.
+    /// The keeper's slot that stores this record until `Keeper.forget` is called.
     var slot: UInt32
     var generation: UInt32
 }
@@ -50,8 +51,8 @@ public struct OrphanRecord: Hashable, Sendable {
     public var systemTime: Duration
     /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// The app whose session the orphan was in. Nil if the orphan had created its own session: `cgroup` may then show
-    /// the app.
+    /// The app in whose session the orphan was. Nil if the orphan had created its own session; `cgroup` may then
+    /// identify the app.
     public var app: String?
     /// The number of the incarnation of `app`.
     public var incarnation: UInt32
@@ -76,20 +77,21 @@ public struct OrphanedProcess {
     public let pid: Int32
     /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Whether the process may not have reached its exec yet. `Keeper.onLaunched` will report the exec, or
-    /// `Keeper.onExit` a `launchFailure`.
+    /// Whether the process may not have executed its program yet. Either `Keeper.onLaunched` will report that it has,
+    /// or `Keeper.onExit` will report a `launchFailure`.
     public let isLaunching: Bool
     /// Whether the process was adopted, so that its parent is not the keeper.
     public let isAdopted: Bool
-    /// Refers to the process safely, even if its pid is reused.
+    /// A pidfd of the process, which refers to this process even if its pid is reused.
     public let pidfd: Descriptor
-    /// The result that `Keeper.launch` would have given for this process.
+    /// The result that `Keeper.launch` would give for this process if this torpord had launched it.
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
 }
 
 extension OrphanedProcess {
-    /// nil for helpers, which the keeper kills, and for failed launches, whose exit is reported when they are reaped.
-    /// Throws EMFILE if the pidfd is missing: otherwise torpord would forget a living app and start it a second time.
+    /// Returns nil for helpers, which the keeper kills, and for failed launches, whose exit is reported when they are
+    /// reaped. Throws EMFILE if the pidfd is missing: without this error, torpord would ignore a living app and start
+    /// it a second time.
     init?(_ record: KeeperMessage.ProcessRecord, _ pidfd: Descriptor?) throws(Errno) {
         if record.isHelper { return nil }
         guard let pidfd else {

@@ -5,8 +5,8 @@ import KeeperProtocol
 public import Linux
 
 extension Keeper {
-    /// A connection to the torpor-keeper that started this process; nil if none did. Removes torpor-keeper's
-    /// variables from the environment, so that child processes do not use them.
+    /// A connection to the torpor-keeper that started this process; nil if no torpor-keeper did. Removes
+    /// torpor-keeper's variables from the environment, so that child processes do not use them.
     public static func fromEnvironment(loop: EventLoop) throws(Errno) -> Keeper? {
         guard let descriptor = descriptorFromEnvironment() else { return nil }
         return try Keeper(descriptor: descriptor, loop: loop)
@@ -20,7 +20,7 @@ extension Keeper {
         return Descriptor.isOpen(fd)
     }
 
-    /// The kernel appends this to the path of an executable that was replaced on disk.
+    /// The suffix that the kernel appends to the path of a running executable that was replaced or deleted on disk.
     private static let deleted = " (deleted)"
 
     private static func descriptorFromEnvironment() -> Descriptor? {
@@ -35,7 +35,8 @@ extension Keeper {
         return Descriptor(owning: fd)
     }
 
-    /// The path of `torpor-keeper`: `TORPOR_KEEPER`, else beside this program, else in `../libexec/torpor`.
+    /// The path of `torpor-keeper`: the value of `TORPOR_KEEPER` if set, else the directory of this program, else
+    /// `../libexec/torpor`.
     public static func findProgram() -> String? {
         ThisProcess.companion("torpor-keeper", variable: "TORPOR_KEEPER")
     }
@@ -44,9 +45,10 @@ extension Keeper {
     /// (without argument 0). Returns only on failure, with the reason.
     public static func become(arguments: [String]) -> String { become(arguments: arguments, state: nil) }
 
-    /// Executes torpor-keeper in this process in place of the lost one, and passes it the descriptors to hold. The
-    /// new torpor-keeper then starts a new torpord, which recovers. `lost`, the connection to the lost one, knows how
-    /// many torpord processes were started so far. Returns only on failure, with the reason.
+    /// Executes torpor-keeper in this process in place of the lost torpor-keeper, and passes the new one the
+    /// descriptors to hold. The new torpor-keeper then starts a new torpord, which recovers. `lost` is the connection
+    /// to the lost torpor-keeper, and knows how many times torpord was started so far. Returns only on failure, with
+    /// the reason.
     public static func become(
         arguments: [String],
         holding: [(name: String, descriptors: [Int32])],

@@ -3,15 +3,16 @@
 import EventLoop
 import Linux
 
-/// The keeper's watchdog for the event loop: a timer that torpord and the keeper share. It is armed while the loop
-/// works, extended every few turns (with much output the loop may never sleep), and disarmed while the loop sleeps,
-/// so that an idle torpord causes no wake-ups. If it expires, the keeper kills torpord and starts another.
+/// The keeper's watchdog for the event loop: a timer that torpord and the keeper share. If it expires, the keeper kills
+/// torpord and starts another. The timer is armed while the loop works, and disarmed while the loop sleeps, so that an
+/// idle torpord causes no wake-ups. Because a busy loop may not sleep for a long time, the timer is also extended every
+/// few iterations.
 final class KeeperWatch {
     private let timer: Descriptor
     private let limit: Duration
     private let putOffEach: Duration
     private var isCancelled = false
-    /// When to postpone the timer again, while the event loop is busy.
+    /// When to extend the timer again, while the event loop is busy.
     private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {

@@ -85,16 +85,17 @@ public struct LaunchPlan {
     }
 }
 
-/// The stages at which a launch can fail: up to `exec` in the order of execution, then stages that were added later.
+/// The stages at which a launch can fail. Up to `exec`, their order is the order of execution. The stages after `exec`
+/// were added later.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory
     case exec
-    /// The file of standard input could not be opened.
+    /// The file for standard input could not be opened.
     case input
-    /// The file of standard error could not be opened.
+    /// The file for standard error could not be opened.
     case error
-    /// The app could not be confined.
+    /// The sandbox could not be applied to the app.
     case sandbox
     /// The keeper is lost.
     case keeper = 100
@@ -161,7 +162,7 @@ public struct Launched {
     public let pid: Int32
     /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Refers to the process safely, even if its pid is reused.
+    /// A pidfd of the process, which refers to this process even if its pid is reused.
     public let pidfd: Descriptor
 
     /// Creates a description of a started program.

@@ -2,9 +2,10 @@
 
 import Linux
 
-/// The memory of a fixed list of an app's processes: created on the event loop, used by threads that may block.
+/// The memory of a fixed list of an app's processes. The list is created on the event loop. Then threads that may block
+/// can read and free the memory.
 public final class MembersMemory: @unchecked Sendable {
-    // MembersMemory is Sendable, because it owns its members' descriptors and closes them only in its deinit.
+    // MembersMemory can be Sendable, because it owns its members' descriptors and closes them only in its deinit.
 
     struct Member {
         let pid: Int32
@@ -22,15 +23,15 @@ public final class MembersMemory: @unchecked Sendable {
     /// The number of processes in the list.
     public var count: Int { members.count }
 
-    /// How much memory the processes use now (that of their whole cgroup, if it counts memory).
+    /// How much memory the processes use now. If their cgroup counts memory, this is the memory of the whole cgroup.
     public func footprint() -> Footprint {
         if let footprint = cgroupPath.flatMap({ Footprint(cgroup: $0) }) { return footprint }
         // Skip processes that have ended: once they are reaped, their pids may be reused.
         return Footprint(of: members.filter { !Pidfd.hasEnded($0.pidfd.raw) }.map(\.pid))
     }
 
-    /// Frees the memory of those processes that were sent SIGKILL, without waiting for each to end
-    /// (process_mrelease(2)). Living processes are not affected. Returns how many processes had memory to free.
+    /// Frees the memory of those processes that got SIGKILL, without waiting until each has ended
+    /// (process_mrelease(2)). Other processes are not affected. Returns how many processes had memory to free.
     @discardableResult
     public func release() -> Int {
         var released = 0
@@ -40,7 +41,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // The dying process is changing its mappings just now: retry.
+                    // The process is changing its mappings at this moment, so retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break
@@ -51,8 +52,8 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` must read all of /proc. If the app has a cgroup, the cgroup lists its processes. If this
-    /// torpord has suspended the app, it still has a list of the stopped processes.
+    /// Whether ``pinned(in:)`` must read all of /proc. This is not needed if the app has a cgroup, which lists its
+    /// processes, or if this torpord has suspended the app and has the list of stopped processes.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
     /// The app's current processes, each with a pidfd. If the app was stopped and has no cgroup, these are the

@@ -4,9 +4,9 @@ public import Linux
 
 /// The result of paging an app out: moving its memory to swap.
 public struct PageOutResult: Hashable, Sendable {
-    /// The app's memory before.
+    /// The app's memory before paging out.
     public var before: Footprint
-    /// The app's memory afterwards.
+    /// The app's memory after paging out.
     public var after: Footprint
     /// The first error that kept a part of the app's memory from being paged out; nil if there was no error.
     public var failure: Errno?
@@ -31,7 +31,7 @@ public struct PageOutResult: Hashable, Sendable {
 }
 
 extension MembersMemory {
-    /// Bytes per call; the kernel takes some 10 ms to compress them.
+    /// How many bytes to page out per call. The kernel needs about 10 ms to compress this many.
     private static let pageOutStep = 8 << 20
     private static let coldStep = 256 << 20
     /// Steps end at the boundary of a huge page, so that the kernel need not split huge pages.
@@ -46,7 +46,8 @@ extension MembersMemory {
         pageOut(while: goesOn) { pidfd, ranges throws(Errno) in try MemoryAdvice.pageOut.give(to: pidfd, ranges) }
     }
 
-    /// Pages out through `give`, which advises the kernel; tests replace it (see ``MemoryAdvice/give(to:_:)``).
+    /// Like ``pageOut(while:)``, but advises the kernel through `give`, which tests replace (see
+    /// ``MemoryAdvice/give(to:_:)``).
     func pageOut(while goesOn: () -> Bool, _ give: Give) -> PageOutResult {
         var result = PageOutResult(before: footprint(), failure: nil)
         advise(give, Self.pageOutStep, goesOn, &result)
@@ -60,8 +61,9 @@ extension MembersMemory {
         return result
     }
 
-    /// Whether much memory stayed resident although some was paged out, so that a second try is worthwhile. The kernel
-    /// skips pages that it cannot lock at that moment, mostly huge ones; later it can lock most of them.
+    /// Whether much memory is still resident although some was paged out, so that a second try is worthwhile. The
+    /// kernel skips pages that it cannot lock at that moment, mostly huge pages; at the second try it can lock most of
+    /// them.
     private func leavesMuch(_ result: PageOutResult) -> Bool {
         let now = footprint()
         return now.swapped > result.before.swapped && now.resident > result.before.resident / 4
@@ -90,13 +92,13 @@ extension MembersMemory {
             } catch {
                 if error.isGone { continue }
                 result.failure = error
-                // The kernel does not have the system call, so it would fail for all processes.
+                // The kernel lacks this system call, so the call would fail for the other processes too.
                 if error == .noFunction { return }
             }
         }
     }
 
-    /// Advises the kernel on all these ranges, and skips ranges on which it accepts no advice.
+    /// Advises the kernel on all these ranges, and skips ranges for which the kernel rejects the advice.
     private static func advise(_ give: Give, _ pidfd: Int32, _ ranges: [MemoryAdvice.Range]) throws(Errno) {
         var rest = ranges[...]
         while !rest.isEmpty {
@@ -131,7 +133,7 @@ extension MembersMemory {
                 continue
             }
             let end = (first.start + UInt(room)) & ~(hugePage - 1)
-            // What is left of this step is smaller than a huge page: leave the range for the next step.
+            // The rest of this step is smaller than a huge page. Leave the range to the next step.
             guard end > first.start else { break }
             let count = Int(end - first.start)
             result.append(.init(start: first.start, count: count))

@@ -11,7 +11,8 @@ public struct ProcessSnapshot {
     /// The pids of the processes of each session, by session id.
     public private(set) var sessions: [Int32: [Int32]] = [:]
 
-    /// Whether a process ended and was reaped during the reading: a child that it forked just before may be missing.
+    /// Whether a process ended and was reaped while /proc was read. If so, a child that it forked just before may be
+    /// missing.
     public private(set) var hasVanished = false
 
     /// Whether torpord lacked descriptors or memory to read everything, so that existing processes may be missing.
@@ -38,14 +39,15 @@ public struct ProcessSnapshot {
             if error.isShortage { isIncomplete = true } else { hasVanished = true }
             return
         }
-        // Skip kernel threads: kthreadd (pid 2) and its children.
+        // Skip kernel threads: kthreadd (pid 2) and its children. They belong to no app.
         if pid == 2 || stat.parent == 2 { return }
         byPid[pid] = stat
         children[stat.parent, default: []].append(pid)
         sessions[stat.session, default: []].append(pid)
     }
 
-    /// Orphans that were reparented to torpor-keeper or to process 1, by tag. They are searched for at the first use.
+    /// Orphans that now have torpor-keeper or process 1 as their parent, by tag. They are searched when they are first
+    /// used.
     final class Orphans {
         fileprivate var adopter: Int32?
         fileprivate var byTag: [AppTag: [Int32]] = [:]
@@ -79,7 +81,8 @@ public struct SnapshotReading {
     }
 }
 
-/// State that the process trees of all apps share: snapshots of /proc, and a cache of the tags in environments.
+/// State that the process trees of all apps share: how to take snapshots of /proc, and a cache of the tags that
+/// environments contain.
 public final class ProcessTable {
     private var tags: [Identity: AppTag] = [:]
     private var untagged: Set<Identity> = []
@@ -92,8 +95,8 @@ public final class ProcessTable {
     /// Creates a table without cached tags.
     public init(manager: String? = nil) { self.manager = manager }
 
-    /// Whether a process with the app's tag may belong to the app, by its real uid (with a setuid program, that of
-    /// its caller).
+    /// Whether a process with the app's tag may really belong to the app, judged by its real uid. For a setuid program,
+    /// the real uid is the caller's.
     public func mayBe(_ pid: Int32, of app: String) -> Bool {
         guard let uid = (try? ProcFS.realUser(pid)) else { return false }
         return uid == 0 || uid == Users.effectiveUID || uid == owner(app)
@@ -117,8 +120,8 @@ public final class ProcessTable {
     }
 
     /// All processes whose initial environment names the supervisor with the control socket `manager`, whatever their
-    /// parents. The first process of each incarnation is probably its main process: the leader of its session,
-    /// otherwise the oldest. `helpers` are commands that ran on behalf of apps, such as hooks. Owners are not
+    /// parents. The first process of each incarnation is probably its main process: the session leader if there is one,
+    /// otherwise the oldest process. `helpers` are commands that torpord ran for apps, such as hooks. Owners are not
     /// checked: call ``mayBe(_:of:)`` before you treat a process as the app's.
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
@@ -141,9 +144,9 @@ public final class ProcessTable {
         return (apps, helpers)
     }
 
-    /// Waits, for microseconds or milliseconds, until no child of a lost torpor-keeper is between fork and exec. Then
-    /// takes a snapshot. Before its exec, such a child has no tag; it is recognised by torpor-keeper's name, its own
-    /// session, no children, and a parent other than torpor-keeper.
+    /// Waits, for microseconds or milliseconds, until no child of a lost torpor-keeper is between fork and exec, and
+    /// then takes a snapshot. The wait is needed because such a child has no tag yet. It is recognised by
+    /// torpor-keeper's name, its own session, no children, and a parent other than torpor-keeper.
     private func snapshotWithoutLaunches() -> ProcessSnapshot {
         let name = (try? ProcFS.stat(ThisProcess.parent).comm) ?? Self.keeperName
         let pause = try? Descriptor.event()
@@ -161,16 +164,16 @@ public final class ProcessTable {
 
     /// All processes of an incarnation in a snapshot, whatever their parents.
     ///
-    /// Each environment is read only once, because a process without a tag never gets one. The exception is a child
-    /// of torpor-keeper before its exec, which still has torpor-keeper's name.
+    /// Each environment is read only once, because a process without a tag never gets one later. The exception is a
+    /// child of torpor-keeper before its exec: it has torpor-keeper's name, and gets its tag at the exec.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
         snapshot.byPid.values.compactMap { stat in
             stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid
         }
     }
 
-    /// The children of the keeper and of process 1 that have this tag. All such children are checked once per
-    /// snapshot, because orphans of many apps may be searched in it.
+    /// The children of the keeper and of process 1 that have this tag. All these children are checked once per
+    /// snapshot, because a snapshot may be used to search for the orphans of many apps.
     func orphans(of tag: AppTag, adopter: Int32, in snapshot: ProcessSnapshot) -> [Int32] {
         let orphans = snapshot.orphans
         if orphans.adopter != adopter {
@@ -188,14 +191,15 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process; nil if it has none. A missing tag is cached only after the exec of the process, when its
-    /// name is no longer torpor-keeper's.
+    /// The tag of a process; nil if it has none. That a process has no tag is cached only once the process has executed
+    /// its program, because an app's process gets its tag only then. Until its exec, the process has torpor-keeper's
+    /// name.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }
         if let found = tag(identity) { return found }
-        // A process whose tag is not trusted may still change to a trusted user, so cache only that a process has no
-        // tag.
+        // Cache only that a process has no tag. A tag that is not trusted now may be trusted later, when its process
+        // has changed to a trusted user.
         if !stat.hasEnded, stat.comm != keeper {
             var isHelper = false
             do throws(Errno) {
@@ -211,8 +215,8 @@ public final class ProcessTable {
 
     private static let keeperName = "torpor-keeper"
 
-    /// The tag of a process; nil if it has none. A missing tag is not cached, because a process between fork and exec
-    /// has no tag yet.
+    /// The tag of a process; nil if it has none. That a process has no tag is not cached, because a process gets its
+    /// tag only at its exec.
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
         var isHelper = false

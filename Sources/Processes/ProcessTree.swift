@@ -4,17 +4,24 @@ public import Linux
 
 /// The processes of one incarnation of an app.
 ///
-/// These processes belong to it: with a cgroup, all processes in it. Without one there are four rules, each for processes
-/// that the rules before it miss: the session that the app was launched into; descendants; processes that were seen
-/// to belong earlier; and orphans whose environment has the app's name and incarnation. Orphans (after a double fork
-/// and setsid) are children of the keeper, or of any process if the keeper is lost. Only an orphan that has its own
-/// session and cleared its environment before it was first seen escapes all rules: preventing that takes a cgroup.
+/// If the app has a cgroup, its processes are all processes in that cgroup. If not, a process belongs to the app if at
+/// least one of these rules applies:
 ///
-/// All functions return at once. Longer work is done in passes, single attempts that the caller repeats: `stopPass`, `killPass`.
+/// - The process is in the session that the app was launched into.
+/// - The process is a descendant of a process of the app.
+/// - An earlier listing found that the process belongs to the app.
+/// - The process is an orphan, and its environment has the app's name and incarnation. Orphans (after a double fork and
+///   setsid) are children of the keeper, or of any process if the keeper is lost.
+///
+/// No rule finds an orphan that created its own session and cleared its environment before it was first listed. Only a
+/// cgroup can prevent that.
+///
+/// All functions return at once. Longer work is done in passes, single attempts that the caller repeats: `stopPass`,
+/// `killPass`.
 public final class ProcessTree {
     /// The app and the number of its incarnation.
     public let tag: AppTag
-    /// The process that was launched. It is the leader of the app's session.
+    /// The process that was launched, which is the leader of the app's session.
     public let leader: Identity
     /// The main process: `leader`, unless the app named another process (MAINPID).
     public private(set) var main: Identity
@@ -27,25 +34,25 @@ public final class ProcessTree {
     public var isContainer = false
 
     let table: ProcessTable
-    /// The pid of the keeper, to which orphans of the app are reparented. nil if that keeper is lost: then orphans
-    /// may be children of any process.
+    /// The pid of the keeper, to which the kernel reparents orphans of the app. Nil if that keeper is lost; orphans may
+    /// then be children of any process.
     let adopter: Int32?
-    /// Without a cgroup: processes that were found to belong to the app, as pid and start time.
+    /// Used only without a cgroup: processes that were found to belong to the app, as pid and start time.
     var known: [Int32: UInt64] = [:]
 
-    // State of stopping (Stopping.swift).
+    // Used in Stopping.swift: the processes that torpord has stopped, and those that were stopped already before.
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
     /// The `oom_score_adj` that the app's first process had at its exec, if torpord has not set another value. Nil if
     /// an earlier torpord may have set one.
     public var born: Int32?
-    // State of resource profiles (ResourceProfile.swift).
+    // Used in ResourceProfile.swift: the values that profiles have set.
     var given: GivenProfile?
-    // State of killing (Ending.swift).
+    // Used in Ending.swift: the processes that were killed already.
     var killed: Set<Identity> = []
 
-    /// Creates the tree of a launched process. `adopter` is the pid of the torpor-keeper that launched it; nil if
-    /// that no longer lives.
+    /// Creates the tree of a launched process. `adopter` is the pid of the torpor-keeper that launched the process; nil
+    /// if that torpor-keeper has ended.
     public init(
         tag: AppTag,
         main: Identity,
@@ -64,7 +71,7 @@ public final class ProcessTree {
         if cgroupPath == nil { known[main.pid] = main.startTime }
     }
 
-    /// Whether the main process has ended, reaped or not.
+    /// Whether the main process has ended, even if it was not reaped yet.
     public var mainHasEnded: Bool { pidfd.map { Pidfd.hasEnded($0.raw) } ?? true }
 
     /// Makes another process of the app its main process (MAINPID) and opens its pidfd. Throws ESRCH if there is no
@@ -103,8 +110,8 @@ public final class ProcessTree {
         contains(pid, in: cgroupPath == nil ? nil : (try? ProcFS.cgroup(pid)) ?? nil)
     }
 
-    /// Whether a process belongs to the app. `cgroup` is the cgroup of the process, read once by a caller that asks
-    /// many apps.
+    /// Whether a process belongs to the app. `cgroup` is the cgroup of the process, so that a caller that checks many
+    /// apps reads it only once.
     public func contains(_ pid: Int32, in cgroup: String?) -> Bool {
         if let cgroupPath { return cgroup.map { Self.isWithin($0, cgroupPath) } ?? false }
         var current = pid
@@ -125,7 +132,8 @@ public final class ProcessTree {
 
     private func isInSession(_ stat: ProcessStat) -> Bool {
         guard stat.session == leader.pid else { return false }
-        // While the session exists, its id is not reused: if another process has that pid, the session is gone.
+        // While the session exists, the kernel does not reuse its id as a pid. If another process has that pid, the
+        // session has ended.
         guard let now = try? ProcFS.stat(leader.pid) else { return true }
         return now.startTime == leader.startTime
     }
@@ -136,10 +144,10 @@ public final class ProcessTree {
         return full == path || full.hasPrefix(path + "/")
     }
 
-    /// One listing of processes. Pids are read first and inspected afterwards, so a process that forks and ends in
-    /// between hides its child. If a process ended, list again before you conclude that none is left.
+    /// One listing of processes. Pids are read first and inspected afterwards. If a process forks and ends in between,
+    /// its child may be missing from the list. So if a process ended, list again before you conclude that none is left.
     struct Listing {
-        /// Living processes, parents first.
+        /// Living processes, sorted so that parents come first.
         var members: [ProcessStat] = []
         /// Processes that had ended, but were not yet reaped, when they were inspected.
         var ended: [Identity] = []
@@ -152,7 +160,7 @@ public final class ProcessTree {
     /// The current members of the app, parents first, from its cgroup or by reading all of /proc.
     func list() -> [ProcessStat] { listing().members }
 
-    /// The current members of the app, with signs that the list may be incomplete.
+    /// The current members of the app, with information on whether the list may be incomplete.
     func listing() -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
@@ -163,7 +171,7 @@ public final class ProcessTree {
             result.isIncomplete = error.isShortage
         }
         if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
-        // If a pid was reused just now, `pin` notices that when the process gets a signal.
+        // A pid may have been reused just now. `pin` checks this before a signal is sent.
         for pid in pids {
             let stat: ProcessStat
             do throws(Errno) {
@@ -247,8 +255,8 @@ public final class ProcessTree {
 
     // MARK: Signals
 
-    /// A pidfd of a member. Checks, after opening the pidfd, that it is of this process and that the process still is
-    /// in the app's cgroup. Throws ESRCH if not.
+    /// Opens a pidfd of a member. Then checks that the pidfd refers to this very process, and that the process is still
+    /// in the app's cgroup; throws ESRCH if not.
     func pin(_ identity: Identity) throws(Errno) -> Descriptor {
         if identity == main {
             guard let pidfd else { throw .noSuchProcess }
@@ -274,9 +282,9 @@ public final class ProcessTree {
         }
     }
 
-    /// Sends a signal to the main process or to all processes, parents first; returns how many got the signal. In a
-    /// container, only the first process gets it. Throws ESRCH if no process got the signal, or another error if a
-    /// process could not be reached (the others are still tried).
+    /// Sends a signal to the main process or, if `toAll`, to all processes, parents first. Returns how many got the
+    /// signal. In a container, only the first process gets it. Throws ESRCH if no process got the signal, or another
+    /// error if some process could not be signalled (the others still get the signal).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
         // Until the container runs, send signals only to the main process, torpor-container: its child podman must

@@ -5,13 +5,13 @@ import Linux
 extension ProcessTree {
     /// Applies a profile to all processes of the app. CPU and I/O weights are set on its cgroup if that has the
     /// controllers, otherwise as the nice value of its sessions and the I/O priority of its threads. `oom_score_adj`
-    /// and timer slack are set for each process. Values that a thread has chosen itself (ionice(1),
-    /// PR_SET_TIMERSLACK) stay. A process that is forked during this call may be missed until the next call;
-    /// processes forked later inherit everything.
+    /// and timer slack are set for each process. Values that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK)
+    /// stay. A process that is forked during this call may be missed until the next call; processes forked later
+    /// inherit everything.
     ///
-    /// Call this only after the app's exec: before, it would delay the launch.
+    /// Call this only after the app's exec, because an earlier call would delay the launch.
     ///
-    /// Values that are right already are not written, so a second call only reads.
+    /// A value that is right already is not written again.
     @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
@@ -33,7 +33,7 @@ extension ProcessTree {
         return report
     }
 
-    /// The profile that was applied last; if none was, the values that the app had at its exec.
+    /// The profile that was applied last. If none was applied, the values that the app had at its exec.
     public var profile: StateProfile {
         if let profile = given?.profile { return profile }
         var profile = StateProfile.ordinary
@@ -68,7 +68,8 @@ extension ProcessTree {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
-        // Only sessions that the app created: other sessions contain foreign processes too.
+        // Set the values only for sessions that the app created: other sessions also contain processes of other
+        // programs.
         let own = Set(members.map(\.pid)).union([leader.pid])
         var sessions: Set<Int32> = []
         var count = 0
@@ -104,7 +105,8 @@ extension ProcessTree {
     static func nice(forWeight weight: Int) -> Int32 {
         var nice: Int32 = 0
         var step = 100.0
-        // The geometric middle between two steps: the square root of 1.25.
+        // The border between two nice values is the geometric mean of their steps: a factor of √1.25, about 1.118, from
+        // each.
         let half = 1.118
         while nice < 19, Double(weight) * half < step { (nice, step) = (nice + 1, step / 1.25) }
         while nice > -20, Double(weight) > step * half { (nice, step) = (nice - 1, step * 1.25) }
@@ -122,7 +124,7 @@ extension ProcessTree {
         let weight = max(1, min(profile.ioWeight, 10_000))
         let before = given.profile?.ioWeight ?? 100
         let isWeighed = write("io.weight", "default \(weight)", "default \(before)", given, .diskShare, &report)
-        // BFQ has its own file, with a smaller range of weights.
+        // The I/O scheduler BFQ has its own file, with a smaller range of weights.
         let (bfq, bfqBefore) = ("\(min(weight, 1000))", "\(min(before, 1000))")
         if write("io.bfq.weight", bfq, bfqBefore, given, .diskShare, &report) || isWeighed { return }
         let priority = Self.ioPriority(forWeight: weight)
@@ -166,7 +168,8 @@ extension ProcessTree {
         }
     }
 
-    /// I/O priorities that an earlier torpord may have set.
+    /// The I/O priorities that torpord's profiles use. A thread that has one of them may have got it from an earlier
+    /// torpord.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory
@@ -192,11 +195,11 @@ extension ProcessTree {
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }
 
-    /// The `oom_score_adj` that apps inherit: torpord's own value, but 0 if that is negative, since it should protect
-    /// only torpord.
+    /// The `oom_score_adj` that apps inherit: torpord's own value, but 0 if torpord's is negative, because a negative
+    /// value must protect only torpord.
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
-    /// What to set as `oom_score_adj` of a child before its exec; nil if the child inherits the right value.
+    /// The `oom_score_adj` to set for a child before its exec; nil if the child inherits the right value.
     public static let oomScoreForChildren: Int32? = {
         let own = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
         return own < 0 ? 0 : nil
@@ -224,8 +227,8 @@ extension ProcessTree {
                     do throws(Errno) {
                         try ProcFS.setOOMScoreAdjust(member.pid, score)
                     } catch {
-                        // Without privileges, a process cannot get a lower value than it had at its exec: set that
-                        // value.
+                        // Without privileges, a process cannot get a lower value than it had at its exec, so use the
+                        // value at its exec.
                         guard error.isRefusal, score < inherited else { throw error }
                         score = inherited
                         if present != score { try ProcFS.setOOMScoreAdjust(member.pid, score) }
@@ -243,11 +246,11 @@ extension ProcessTree {
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
-    /// The `oom_score_adj` that a process has without a profile: the value at its exec, or one that it set itself
-    /// later.
+    /// The `oom_score_adj` that a process has without a profile: the value that it had at its exec, or a value that it
+    /// has set itself since.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
-            // If the present value is one that torpord sets, an earlier torpord may have set it over the inherited
+            // A present value that torpord's profiles use may come from an earlier torpord, so assume the inherited
             // value.
             return Self.usualScores.contains(present) ? inherited : present
         }
@@ -257,7 +260,7 @@ extension ProcessTree {
 
     static func score(_ wish: Int32, own: Int32, inherited: Int32) -> Int32 {
         if wish < 0 { return max(wish, -1000) }
-        // A process that has chosen its own value keeps that.
+        // The process has chosen its own value: keep it.
         if wish == 0, own != inherited { return own }
         return min(max(wish, own), 1000)
     }
@@ -267,7 +270,7 @@ extension ProcessTree {
     // MARK: Timers
 
     private static let ordinarySlack: UInt64 = 50_000
-    /// If an app has more threads than this, its timer slack is not set: each thread takes the kernel 20 µs.
+    /// The timer slack of an app with more threads than this is not set, because the kernel takes 20 µs per thread.
     private static let mostThreads = 512
 
     private static func nanoseconds(_ slack: Duration?) -> UInt64 {
@@ -297,7 +300,7 @@ extension ProcessTree {
                 count += 1
             } catch {
                 if error.isGone { continue }
-                // Without permission, the timer slack was never set, so there is no earlier value to restore.
+                // Without permission, the timer slack was never set, so no earlier value needs to be restored.
                 if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
@@ -309,9 +312,9 @@ extension ProcessTree {
 
     // MARK: Together
 
-    /// Writes a file of the app's cgroup unless it already has that content. Returns false if there is no such file.
-    /// `before` is the file's content as far as known. With `isQuiet`, success is not reported, because a value is
-    /// only reset.
+    /// Writes a file of the app's cgroup, unless the file already has that content. Returns false if the file does not
+    /// exist. `before` is the file's content as far as known. With `isQuiet`, success is not reported, because a value
+    /// is only reset to its default.
     private func write(
         _ file: String,
         _ text: String,

@@ -9,9 +9,8 @@ public struct StateProfile: Hashable, Sendable {
     public var cpuWeight = 100
     /// The I/O weight: 1 to 10000, default 100.
     public var ioWeight = 100
-    /// The OOM score adjustment, −1000 to 1000. The kernel kills the process with the highest score first. A value of
-    /// 0 or more never lowers the value that the app had at its start or chose itself; a negative value is always
-    /// set.
+    /// The OOM score adjustment, −1000 to 1000. The kernel kills the process with the highest score first. A value of 0
+    /// or more never lowers the score that the app had at its start or set itself. A negative value is always set.
     public var oomScoreAdjust: Int32 = 0
     /// The timer slack: how late the app's timers may fire. nil for the kernel's default, 50 µs.
     public var timerSlack: Duration?
@@ -19,7 +18,7 @@ public struct StateProfile: Hashable, Sendable {
     public var cpuMaximum: Int?
     /// Bytes of memory above which the kernel throttles the app and reclaims its memory; nil for no limit.
     public var memoryHigh: UInt64?
-    /// Bytes of memory that the kernel reclaims only if no other is left; nil for none.
+    /// Bytes of memory that the kernel reclaims only if no other memory can be reclaimed; nil for none.
     public var memoryLow: UInt64?
 
     /// The profile of an app without any settings, in the state active.
@@ -52,7 +51,7 @@ public struct ProfileFailure: Hashable, Sendable {
         case tasks = "limits.tasks"
         case oomScore = "oom_score_adj"
         case timerSlack = "its timer slack"
-        /// A thread has chosen its own value, or no process is left. Neither is a fault of the machine.
+        /// Not applied, because a thread has chosen its own value or no process is left. The machine is not at fault.
         case ownChoice = "the app's own choice"
     }
 
@@ -74,10 +73,11 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     public internal(set) var done: [String] = []
     /// What could not be applied, and why.
     public internal(set) var failures: [ProfileFailure] = []
-    /// Whether a retry a little later may succeed: the kernel lets a user without privileges change autogroups only
-    /// ten times a second.
+    /// Whether applying the profile again a little later may succeed. It may, because the kernel lets a user without
+    /// privileges change autogroups only ten times a second.
     public internal(set) var isWorthRepeating = false
-    /// Whether memory is still above `memory_high`: apply the profile again soon. No call blocks until it is below.
+    /// Whether memory usage is still above `memory_high`. If so, apply the profile again soon: no call blocks until the
+    /// usage is below.
     public internal(set) var isUnfinished = false
 
     /// A report without any changes or failures.
@@ -95,7 +95,7 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The values that profiles have set for an app's processes, and those that the processes have chosen themselves.
+/// The values that profiles have set for an app's processes, and the values that the processes have chosen themselves.
 final class GivenProfile {
     /// The profile that was applied last; nil if the processes have only inherited values.
     var profile: StateProfile?
@@ -105,16 +105,15 @@ final class GivenProfile {
     var ownScores: [Identity: Int32] = [:]
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
-    /// Whether the profile was applied completely, so that the content of the cgroup's files is known without reading
-    /// them.
+    /// Whether the whole profile was applied. If so, the content of the cgroup's files is known without reading them.
     var isWhole: Bool
     /// Whether a write has failed or is unfinished since the last complete application.
     var isUncertain = false
-    /// The app's memory usage, in bytes, at the last step of lowering it to `memory_high`.
+    /// The app's memory usage, in bytes, at the last step in which `memory.high` was lowered towards `memory_high`.
     var loweredFrom: UInt64?
 
-    /// `oomScoreAdjust` is the value that the first process had at its exec, if torpord has not set another one; nil
-    /// if unknown.
+    /// Creates the values of an app. `oomScoreAdjust` is the value that the first process had at its exec; nil if
+    /// unknown, because torpord may have set another one.
     init(bornWith oomScoreAdjust: Int32?) {
         oomScore = oomScoreAdjust
         isWhole = oomScoreAdjust != nil

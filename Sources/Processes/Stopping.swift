@@ -30,7 +30,8 @@ enum StopState {
         }
     }
 
-    /// The state of a process by its `stat`. If it has several threads, or is in D, each thread is read.
+    /// The state of a process, judged by its `stat`. The threads are read only if the process has several or is in
+    /// state D.
     static func of(_ stat: ProcessStat) -> StopState {
         guard stat.threads == 1, stat.state != "D" else { return ofThreads(stat.pid) }
         switch stat.state {
@@ -73,13 +74,14 @@ enum StopState {
 }
 
 extension ProcessTree {
-    /// Tries once to stop all processes with SIGSTOP, parents before children. Lists the processes again until none
-    /// is new and none runs. Processes that were stopped before are noted, and `continue` leaves them stopped.
+    /// Tries once to stop all processes with SIGSTOP, parents before children. Lists the processes again until no
+    /// process is new and none is running. Notes which processes were already stopped before, so that `continue` leaves
+    /// these stopped.
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
-        // Whether this is the first attempt to stop the app, and its main process was running before. If that process
-        // was stopped already, an earlier torpord may have stopped the app: `continue` then also continues the
-        // processes that are found stopped now.
+        // True if this is the first attempt to stop the app and its main process was running before. If the main
+        // process was already stopped, an earlier torpord may have stopped the app. Then `continue` must also continue
+        // the processes that are found stopped now.
         var isFirst: Bool?
         let lead = addressee
         var settled: Set<Identity> = []
@@ -94,8 +96,8 @@ extension ProcessTree {
                 isFirst = stopped.isEmpty && (first.map(StopState.of) ?? StopState.of(lead.pid)) == .running
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
-            // A process that ended since the last listing may have forked just before, so list once more. If a
-            // process vanished, so that its app is unknown, list twice more.
+            // A process that ended since the last listing may have forked just before, so list once more. If a process
+            // was reaped before it was known whether it belonged to the app, list twice more.
             let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
             if unknown.isEmpty, !hasNewlyEnded {
                 if listing.isIncomplete { return .again }
@@ -119,7 +121,8 @@ extension ProcessTree {
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
-            // The kernel takes microseconds to stop a process, unless no processor is free.
+            // The kernel stops a process within microseconds, unless no processor is free, so check a few times without
+            // a pause.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
                     guard StopState.of(identity.pid) == .stopped else { return false }
@@ -139,8 +142,8 @@ extension ProcessTree {
         return .again
     }
 
-    /// Whether the app's cgroup contains only these processes. Since they are all stopped, none of them can fork a
-    /// new one.
+    /// Whether the app's cgroup contains only these processes. Because they are all stopped, they cannot fork, so no
+    /// further process can appear.
     private func hasNobodyBut(_ settled: Set<Identity>) -> Bool {
         guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
             return false
@@ -148,8 +151,8 @@ extension ProcessTree {
         return pids.allSatisfy { pid in settled.contains { $0.pid == pid } }
     }
 
-    /// Whether every process of the app is stopped. With `thoroughly`, new processes are searched for too, which may
-    /// mean reading all of /proc; otherwise only the processes that were stopped are checked.
+    /// Whether every process of the app is stopped. With `thoroughly`, also searches for new processes, which may
+    /// require reading all of /proc. Otherwise only the processes that were stopped are checked.
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {
             return stopped.allSatisfy { identity in
@@ -162,24 +165,24 @@ extension ProcessTree {
         let all = list()
         let spared = spared(among: all)
         let members = all.filter { !spared.contains(Identity($0)) }
-        // If only the processes are left that are not stopped with the app (`spared`), the container has ended and
-        // podman cleans up after it: the app counts as stopped.
+        // If the only processes left are those that are not stopped with the app (`spared`), the container has ended
+        // and podman is cleaning up. The app then counts as stopped.
         if members.isEmpty { return !spared.isEmpty }
         return members.allSatisfy { StopState.of($0) != .running || isFrozenBelow($0.pid) }
     }
 
-    /// Whether a process is frozen in a cgroup below the app's, by the app itself or together with one of its scenes.
-    /// A SIGSTOP that is pending then takes effect when the process is thawed, before it runs.
+    /// Whether a process is frozen in a cgroup below the app's, because the app froze it or torpord froze one of the
+    /// app's scenes. A pending SIGSTOP then stops the process when it is thawed, before it runs.
     private func isFrozenBelow(_ pid: Int32) -> Bool {
         guard let cgroupPath, let mount = Cgroup.mount, let place = try? ProcFS.cgroup(pid) else { return false }
         let path = mount + place
         return path != cgroupPath && Self.isWithin(place, cgroupPath) && (try? Cgroup.events(path).frozen) == true
     }
 
-    /// Continues the app: thaws its cgroup, and sends SIGCONT to processes that were stopped, children before
-    /// parents, in the reverse of the order in which they were stopped. Processes that were stopped before the app
-    /// was stopped stay stopped. If another torpord stopped the app, its processes are listed first. Throws EPERM if
-    /// a process could not be reached; the others continue.
+    /// Continues the app: thaws its cgroup, and sends SIGCONT to processes that were stopped, children before parents,
+    /// in the reverse of the order in which they were stopped. Processes that were stopped before the app was stopped
+    /// stay stopped. If another torpord stopped the app, this function lists the processes first. Throws EPERM if a
+    /// process may not be signalled; the others are still continued.
     public func `continue`() throws(Errno) {
         if try thaw(), stopped.isEmpty { return }
         var order = stopped.isEmpty ? list().map(Identity.init) : stopped
@@ -189,8 +192,8 @@ extension ProcessTree {
             do throws(Errno) {
                 _ = try send(Signal.continue, to: identity)
             } catch {
-                // torpord lacks descriptors for a pidfd: use the pid. A stopped process does not exit by itself, so
-                // the pid is still the process's own.
+                // torpord lacks descriptors for a pidfd, so use the pid. This is safe: a stopped process does not exit
+                // by itself, so its pid was not reused.
                 if error.isShortage, (try? Signal.send(Signal.continue, to: identity.pid)) != nil { continue }
                 failure = error
             }
@@ -202,15 +205,15 @@ extension ProcessTree {
 
     // MARK: The freezer
 
-    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` says when that is complete. Throws ENOTSUP
-    /// if the app has no cgroup.
+    /// Freezes the app's cgroup (`suspend_with = "freezer"`). The kernel completes this later: see `isFrozen`. Throws
+    /// ENOTSUP if the app has no cgroup.
     public func freeze() throws(Errno) {
         guard let cgroupPath else { throw .notSupported }
         try Cgroup.freeze(cgroupPath, true)
     }
 
-    /// Thaws the app's cgroup if it is frozen or being frozen, by whichever process. Cgroups below it that the app
-    /// itself has frozen stay frozen. Returns false if there was nothing to thaw.
+    /// Thaws the app's cgroup if it is frozen or being frozen, no matter which process froze it. Cgroups below it that
+    /// the app itself has frozen stay frozen. Returns false if there was nothing to thaw.
     @discardableResult
     public func thaw() throws(Errno) -> Bool {
         guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return false }

@@ -4,10 +4,11 @@ import Linux
 
 /// An app's resource usage.
 public struct Usage: Hashable, Sendable {
-    /// Memory in bytes: `memory.current` of the cgroup if it has the memory controller. Otherwise the resident memory
-    /// of the processes, in which shared pages count for each process.
+    /// Memory in bytes: `memory.current` of the cgroup, if the cgroup has the memory controller. Otherwise the sum of
+    /// the processes' resident memory, which counts a shared page once for each process.
     public var memoryBytes: UInt64
-    /// Total processor time: of the whole cgroup, or else of living processes and their reaped children.
+    /// Total processor time: that of the whole cgroup or, without a cgroup, that of the living processes and their
+    /// reaped children.
     public var processorTime: Duration
     /// The number of processes.
     public var processes: Int
@@ -51,13 +52,13 @@ extension ProcessTree {
         }
     }
 
-    /// The current usage, and the processes, parents first. `processorTime` is a value that ``processorTime()`` has
-    /// just returned, so that it need not be read again.
+    /// The current usage, and the processes, parents first. Pass `processorTime` if ``processorTime()`` was just
+    /// called, so that the value is not read again.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
         look(at: list(), processorTime)
     }
 
-    /// The usage and the processes, parents first, of an app without a cgroup, from a snapshot.
+    /// The usage and the processes, parents first, of an app that has no cgroup, computed from a snapshot.
     public func look(in snapshot: ProcessSnapshot) -> (usage: Usage, members: [Identity]) {
         look(at: list(in: snapshot))
     }
@@ -80,7 +81,7 @@ extension ProcessTree {
 }
 
 extension ProcessTree {
-    /// How much memory of the app is in swap, in bytes. Reads a file for each process.
+    /// How much of the app's memory is in swap, in bytes. Reads one file for each process.
     public func pagedOut() -> UInt64 {
         members().reduce(0) { sum, pid in
             let text = (try? ProcFS.statusField(pid, "VmSwap")).flatMap { $0 }

@@ -7,7 +7,7 @@ import WireText
 
 /// Why keys cannot be opened or kept, as a sentence.
 public struct KeyError: Error, CustomStringConvertible {
-    /// The sentence.
+    /// What is wrong, as a sentence.
     public let description: String
 
     /// Creates an error with a sentence.
@@ -123,12 +123,12 @@ public struct KeyRing: Sendable {
     private static let passes: UInt64 = 3
     private static let memory = 64 << 20
     private static let saltLength = 16
-    /// Limits for the numbers in the file. This version never writes larger ones: they would be an attempt to use up
-    /// time or memory.
+    /// Limits for the numbers in the file. This version never writes larger numbers: in a file, they would be an
+    /// attempt to use up time or memory.
     private static let most = (passes: UInt64(64), memory: 4 << 30)
 
-    /// Uses the keys in the folder of all protected folders. `root` must belong to this user, and no other user may be
-    /// able to write to it.
+    /// Uses the key ring in `root`, the folder of all protected folders. `root` must belong to this user, and no other
+    /// user may be able to write to it.
     public init(_ root: String) throws(KeyError) {
         folder = root + "/" + ProtectedPlace.keys
         do throws(Errno) {
@@ -245,8 +245,8 @@ public struct KeyRing: Sendable {
         } catch {
             throw KeyError("\(folder) cannot be made: \(error)")
         }
-        // Take the lock: if two processes did this at the same time, both would print a recovery key, but only one of
-        // these would be valid.
+        // Take the lock: if two processes created class keys at the same time, both would print a recovery key, but
+        // only one of these would be valid.
         let lock = try lock()
         defer { lock.close() }
         guard !isThere else { throw KeyError("there are keys already: \(path)") }

@@ -53,7 +53,7 @@ public final class RecoveryFile {
     private static let recordHead = 8
     private static let mostSlots = 1 << 20
 
-    /// The file, which the keeper has too.
+    /// The descriptor of the file. The keeper holds the file too.
     public private(set) var descriptor: Descriptor
     /// The number of slots.
     public private(set) var capacity: Int
@@ -87,7 +87,7 @@ public final class RecoveryFile {
         }
     }
 
-    /// Creates a new file, which replaces what is at `path`.
+    /// Creates a new file, which replaces any file at `path`.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
@@ -157,7 +157,7 @@ public final class RecoveryFile {
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
     }
 
-    /// Continues in a new file, which replaces what is at `path`: with the same header and no apps yet.
+    /// Continues in a new file with the same header and no apps yet, which replaces any file at `path`.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
@@ -180,13 +180,13 @@ public final class RecoveryFile {
 
     // MARK: The header
 
-    /// A number for the owner.
+    /// A number whose meaning the owner of the file defines.
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// A second number for the owner of the file, which the owner uses for a user.
+    /// A second number whose meaning the owner of the file defines: a user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }
@@ -218,7 +218,7 @@ public final class RecoveryFile {
         public let slot: Int
         /// The app's name.
         public let name: String
-        /// The actions that were not carried out (bits of the owner).
+        /// The actions that were not carried out, as bits that the owner of the file defines.
         public let undone: UInt32
         /// The app's record; nil if there is none or it is damaged. The bytes are valid until the slot is written
         /// again.
@@ -246,7 +246,7 @@ public final class RecoveryFile {
     /// A consistent copy of a record, for a file to which another torpord is still writing; nil if there is no record
     /// or it is damaged.
     public func snapshot(_ slot: Int) -> [UInt8]? {
-        // Writing takes less than a microsecond, unless the writer is preempted in the middle.
+        // Retry: writing takes less than a microsecond, unless the writer is preempted in the middle.
         for attempt in 0..<2000 {
             guard let place = place(in: slot) else { return nil }
             let length = Int(mapping.bytes.load(fromByteOffset: place + 4, as: UInt32.self))

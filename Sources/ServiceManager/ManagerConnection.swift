@@ -115,7 +115,7 @@ final class ManagerConnection {
     }
 
     /// Creates a transient unit that lives as long as it has processes (`StartTransientUnit`). Success means that the
-    /// job was queued; the unit's state tells when it is active.
+    /// job was queued; the unit's state shows when the unit is active.
     func startTransient(_ unit: String, _ properties: [(name: String, value: Value)]) throws(ServiceManagerError) {
         var made: OpaquePointer?
         try Self.check(
@@ -195,7 +195,7 @@ final class ManagerConnection {
     }
 }
 
-/// Fills a message; keeps the first error and skips the rest.
+/// Appends values to a message. After the first error, skips all further values and keeps that error.
 private final class MessageWriter {
     let message: OpaquePointer?
     private(set) var result: Int32 = 0

@@ -67,7 +67,7 @@ public struct ServiceManager: Hashable, Sendable {
     }
 
     /// Creates the scope around a process, and returns the absolute path of its cgroup. The scope is in this unit's
-    /// slice and ordered before it, so that at shutdown the scope's processes are left alone until this unit has
+    /// slice and ordered before this unit, so that at shutdown the scope's processes are left alone until this unit has
     /// stopped.
     public func makeScope(around process: Int32) throws(ServiceManagerError) -> String {
         let connection = try ManagerConnection(isUser: isUser)
@@ -81,7 +81,8 @@ public struct ServiceManager: Hashable, Sendable {
             ("Before", .texts([unit])),
             ("TasksMax", .number(.max)),
             ("CollectMode", .text("inactive-or-failed")),
-            // To stop the apps, stop the service; a process launched into a stopping scope is killed.
+            // Refuse to stop the scope by itself: a process that is launched into a stopping scope is killed. To stop
+            // the apps, stop the service.
             ("RefuseManualStop", .boolean(true)),
         ]
         let end = Clock.monotonic() + ManagerConnection.patience
@@ -92,7 +93,7 @@ public struct ServiceManager: Hashable, Sendable {
                 isAskedFor = true
                 if let group = try Self.group(of: name, connection) { return group }
             } catch {
-                // An earlier scope of this name may not be removed completely yet.
+                // An earlier scope of this name may not be completely removed yet: retry.
                 guard !isAskedFor, Clock.monotonic() < end else { throw error }
             }
             guard Clock.monotonic() < end else { throw ServiceManagerError("\(name) does not come up") }

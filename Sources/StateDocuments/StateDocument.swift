@@ -65,7 +65,7 @@ package struct StateDocument: Sendable {
         }
     }
 
-    /// The document.
+    /// The document as bytes.
     package func encoded() throws(DocumentFault) -> [UInt8] {
         let members: JSONObject = [
             "app": .string(app), "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
@@ -89,8 +89,8 @@ package struct StateDocument: Sendable {
 
     /// A document with the bytes of a state, and without mail.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest that an app can
-    ///   get.
+    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest state that an app
+    ///   can get.
     package init(app: String, state: [UInt8]) throws(DocumentFault) {
         guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state", isInput: true) }
         guard state.count <= StatePart.mostState else {
@@ -126,16 +126,16 @@ package struct StateDocument: Sendable {
         return document
     }
 
-    /// When the app saved its state, as its supervisor says, and the size of that in bytes; nil if there is none. Unlike
-    /// ``read(_:_:withState:withMail:)`` this reads no byte of it.
+    /// When the app saved its state, according to its supervisor, and the size of the state in bytes; nil if there is
+    /// no state. Unlike ``read(_:_:withState:withMail:)``, this does not transfer the state.
     package static func found(_ app: String, _ call: Call) throws(DocumentFault) -> (savedAt: Int64, bytes: Int64)? {
-        // No state that is exported has a byte there.
+        // This offset is beyond the end of every state, so the reply has no bytes of the state.
         let reply = try call(.exportState(app: app, offset: Int64(StatePart.mostState)))
         let part = try Self.read { () throws(FieldError) in try StatePart(json: reply) }
         return part.savedAt.map { ($0, part.bytes) }
     }
 
-    /// The messages that may be posted on another machine: others are about this one.
+    /// The messages that may be posted on another machine: all other messages are about this machine.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 
     private static func state(of app: String, _ call: Call) throws(DocumentFault) -> (Int64?, [UInt8]) {
@@ -161,14 +161,15 @@ package struct StateDocument: Sendable {
         throw DocumentFault("\(app) saves its state again and again: stop it first")
     }
 
-    /// The SHA-256 of the state in hexadecimal; of no bytes if there is none.
+    /// The SHA-256 of the state in hexadecimal; without a state, the SHA-256 of no bytes.
     package var digest: String {
         String(wire: Hex.text((state ?? []).withUnsafeBytes { Digest.sha256($0) }))
     }
 
     /// Gives the state and the mail to the app's supervisor.
     ///
-    /// - Parameter isClaimed: another token says that the state is the newest, so that its digest is not told.
+    /// - Parameter isClaimed: whether the caller has claimed the state on a server, which proves that it is the newest.
+    ///   If so, the digest of the state is not sent.
     package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
         if let state {
             var offset = 0

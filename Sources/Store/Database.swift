@@ -8,13 +8,13 @@ import WireText
 struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of errors, which the store handles in different ways.
     enum Kind: Hashable, Sendable {
-        /// The file is not a valid database: it can be neither read nor written.
+        /// The file is not a valid database, so it can be neither read nor written.
         case damaged
         /// The file is another program's database.
         case foreign
         /// A newer version of torpord wrote the file.
         case newer(version: Int64)
-        /// Another program has the file open.
+        /// Another program has locked the file.
         case inUse
         /// The disk or the quota is full.
         case full
@@ -60,7 +60,8 @@ final class Database {
 
     enum Mode {
         case readWrite
-        /// Read-only, for a file on a disk that cannot be written. SQLite then ignores the write-ahead log.
+        /// Read-only, for a file that cannot be written, such as on a read-only disk. SQLite then ignores the
+        /// write-ahead log.
         case immutable
     }
 
@@ -81,7 +82,7 @@ final class Database {
             throw error
         }
         sqlite3_busy_timeout(handle, 1_000)
-        // The file may be another program's, which may need its write-ahead log: keep the log until the file is known
+        // The file may be another program's, which may need its write-ahead log. Keep the log until the file is known
         // to be torpord's.
         keepLogOnClose(true)
     }
@@ -131,8 +132,8 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    /// Runs `body` in a transaction, and rolls back if `body` throws. If `commits` is false, the changes are rolled
-    /// back in any case.
+    /// Runs `body` in a transaction, and rolls it back if `body` throws. If `commits` is false, the transaction is also
+    /// rolled back if `body` succeeds.
     func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
@@ -181,7 +182,7 @@ final class Statement {
         }
     }
 
-    /// Steps to the next row; false if there is none.
+    /// Steps to the next row of the result; returns false if there is none.
     func step() throws(DatabaseError) -> Bool {
         let code = sqlite3_step(raw)
         if code == SQLITE_ROW { return true }

@@ -12,9 +12,9 @@ public struct StoredMail: Sendable, Hashable {
     public var message: String
     /// The message's content, a JSON text.
     public var payload: String
-    /// How the message merges with queued messages of its topic, as one word.
+    /// How the message is merged with queued messages of its topic, as one word.
     public var coalescing: String
-    /// The message's key within the topic; nil for none. Messages merge only with those of the same key.
+    /// The message's key within the topic; nil for none. A message is merged only with messages that have the same key.
     public var key: String?
     /// The app or program that sent the message.
     public var sender: String
@@ -24,9 +24,9 @@ public struct StoredMail: Sendable, Hashable {
     public var firstAt: Int64
     /// When the last of the merged messages arrived, microseconds since 1970.
     public var lastAt: Int64
-    /// How the message wakes the app, one word; nil if it does not.
+    /// How the message wakes the app, as one word; nil if it does not wake the app.
     public var wake: String?
-    /// The message's delivery attempts, and the recipients that were asked before.
+    /// The message's delivery attempts, and the recipients to which it was offered before.
     public var standing = MailStanding()
 
     /// Creates a message from the fields that all messages have.
@@ -54,12 +54,12 @@ public struct StoredMail: Sendable, Hashable {
 
 /// The delivery state of a message, which changes with each attempt.
 public struct MailStanding: Sendable, Hashable {
-    /// How many runs (launches) of the app got the message without answering it.
+    /// How many runs (launches) of the app got the message and ended without answering it.
     public var attempts: Int64 = 0
     /// The number of the run (launch) of the app to which the message is being delivered; nil while it is queued.
     public var run: Int64?
-    /// Which recipients were asked before and which come next, a JSON text; nil if the message has only one
-    /// recipient.
+    /// To which recipients the message was offered before, and which come next, as a JSON text; nil if the message has
+    /// only one recipient.
     public var chain: String?
 
     /// The state of a message that was never delivered.
@@ -68,13 +68,13 @@ public struct MailStanding: Sendable, Hashable {
 
 /// A message that no app handled, or whose recipient ended during the delivery.
 public struct StoredUnhandled: Sendable, Hashable {
-    /// The message. `app` is its first recipient.
+    /// The message. Its `app` is the first recipient.
     public var mail: StoredMail
     /// Why torpord gave up delivering the message, as one word.
     public var why: String
     /// When torpord gave up delivering the message, in microseconds since 1970.
     public var at: Int64
-    /// The number of the last run (launch) that ended during the delivery, counted from 1; nil if none did.
+    /// The number of the last run (launch) that ended while it had the message, counted from 1; nil if none did.
     public var run: Int64?
 
     /// Creates an unhandled message from its parts.
@@ -100,8 +100,8 @@ public struct UnhandledQuery: Sendable, Hashable {
     public var ids: [Int64]?
     /// Whether to read the payload; if false, it is empty.
     public var hasPayload = true
-    /// Topics whose payloads are read even if `hasPayload` is false. These payloads are short, and users need them to
-    /// tell the messages apart.
+    /// Topics whose payloads are read even if `hasPayload` is false, because they are short and users need them to
+    /// distinguish the messages.
     public var topicsWithPayload: [String] = []
     /// The maximum number of messages. If more match, the newest are selected.
     public var limit = Int.max

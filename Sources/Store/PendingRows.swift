@@ -7,7 +7,7 @@ protocol StoredRow: Sendable, Hashable {
     var rowKey: Key { get }
     /// The app's name.
     var rowApp: String { get }
-    /// Whether the row is removed when its app is removed.
+    /// Whether the row is removed together with its app.
     var leavesWithApp: Bool { get }
 }
 
@@ -29,24 +29,24 @@ extension StoredUnhandled: StoredRow {
 struct PendingRows<Row: StoredRow>: Sendable {
     private(set) var changed: [Row.Key: Row] = [:]
     private(set) var removed: Set<Row.Key> = []
-    /// Keys of queued rows that were never in the database: removing such a row needs no write.
+    /// Keys of queued rows that were never in the database. If such a row is removed, nothing needs to be written.
     private var fresh: Set<Row.Key> = []
 
     init() {}
 
-    /// Queues all rows that were read from a lost database, for the new database that replaces it.
+    /// Queues all rows that were read from a lost database, so that they are written to the new database.
     init(_ rows: [Row.Key: Row]) { changed = rows }
 
     var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
 
-    /// - Parameter isFresh: whether no row with this key was saved before.
+    /// - Parameter isFresh: true if no row with this key was saved before.
     mutating func save(_ row: Row, isFresh: Bool = false) {
         changed[row.rowKey] = row
         removed.remove(row.rowKey)
         if isFresh { fresh.insert(row.rowKey) }
     }
 
-    /// Changes a queued row; false if no row with the key is queued.
+    /// Changes a queued row. Returns false if no row with the key is queued.
     mutating func change(_ key: Row.Key, _ change: (inout Row) -> Void) -> Bool {
         guard var row = changed[key] else { return false }
         change(&row)
@@ -56,12 +56,12 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // If no such row is queued, or the row may be in the database, queue the removal. A row that the writer thread
-        // is writing right now is neither in `changed` nor in `fresh`.
+        // Queue the removal unless the row was only queued and is certainly not in the database. A row that the writer
+        // thread is writing right now is neither in `changed` nor in `fresh`, so its removal is queued too.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
-    /// Drops an app's queued rows when the app is removed. The app's rows in the database are deleted separately.
+    /// Drops the queued rows of an app that is removed. Rows in the database are deleted separately.
     mutating func remove(app: String) {
         for (key, row) in changed where row.rowApp == app && row.leavesWithApp {
             changed[key] = nil
@@ -69,8 +69,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
         }
     }
 
-    /// Requeues the rows of `older`, which could not be written, except those of removed apps. Rows that were queued
-    /// after `older` was taken are newer and take precedence.
+    /// Queues the rows of `older` again, because they could not be written. Rows of removed apps are not queued again.
+    /// If a newer row with the same key was queued since, the newer one is kept.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
         for (key, row) in older.changed where changed[key] == nil {
             if row.leavesWithApp, apps.contains(row.rowApp) { continue }
@@ -85,8 +85,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
     }
 }
 
-/// A change that waits to be written: of an app's messages, schedules, subscriptions, settings, transfers, alerts or
-/// permissions.
+/// A change to be written: to an app's messages, schedules, subscriptions, settings, transfers, alerts or permissions.
 package enum MailChange: Sendable, Hashable {
     /// A message was queued or changed.
     case mail(StoredMail)
@@ -96,18 +95,18 @@ package enum MailChange: Sendable, Hashable {
     case mailRemoval(Int64, app: String)
     case unhandled(StoredUnhandled)
     case unhandledRemoval(Int64, app: String)
-    /// Rows of one table were changed: either all of these changes are saved or none.
+    /// Rows of one table were changed. Either all of these changes are saved or none.
     case rows([RowChange])
 }
 
-/// Changes that wait to be written, at most one per key.
+/// Changes to be written, at most one per key.
 struct MailWork: Sendable {
     var mail = PendingRows<StoredMail>()
-    /// New delivery states of messages whose row has no other queued change.
+    /// New delivery states of messages for whose row no other change is queued.
     private(set) var standings: [Int64: MailStanding] = [:]
     var unhandled = PendingRows<StoredUnhandled>()
     var rows = PendingRows<TableRow>()
-    /// Whether a client waits until these changes are on the disk and survive a power failure.
+    /// Whether a client waits until these changes are safely on the disk, so that they survive a power failure.
     var isSynced = false
 
     init() {}
@@ -121,7 +120,7 @@ struct MailWork: Sendable {
 
     var isEmpty: Bool { mail.isEmpty && standings.isEmpty && unhandled.isEmpty && rows.isEmpty && !isSynced }
 
-    /// - Parameter isFresh: whether the changed row was never saved before.
+    /// - Parameter isFresh: true if the changed row was never saved before.
     mutating func take(_ change: MailChange, isFresh: Bool = false) {
         switch change {
         case .mail(let new):
@@ -145,15 +144,16 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops the queued changes of an app that is removed with all its rows. Answers to its permission requests stay.
+    /// Drops the queued changes of an app that is removed with all its rows. Answers to its permission requests are
+    /// kept.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
         rows.remove(app: app)
     }
 
-    /// Requeues the changes of `older`, which could not be written, except those of removed apps. Changes that were
-    /// queued after `older` was taken are newer and take precedence.
+    /// Queues the changes of `older` again, because they could not be written. Changes for removed apps are not queued
+    /// again. If a newer change with the same key was queued since, the newer one is kept.
     mutating func putBack(_ older: MailWork, removed apps: Set<String>) {
         let newer = standings
         mail.putBack(older.mail, removed: apps)

@@ -7,8 +7,8 @@ public struct StoredPermission: Sendable, Hashable {
 
     /// Identifies the answer: the app and the permission.
     public var key: Key
-    /// Whether the user allowed the permission; nil if the answer was withdrawn while the app may still run with the
-    /// permission.
+    /// Whether the user allowed the permission. Nil if the answer was withdrawn; this is stored because the app may
+    /// still be running with the permission.
     public var isAllowed: Bool?
     /// The ports that the answer for `network` covers, separated by spaces; empty for all ports, and for other
     /// permissions.
@@ -17,15 +17,16 @@ public struct StoredPermission: Sendable, Hashable {
     public var by: String
     /// When the user answered, microseconds since 1970.
     public var at: Int64
-    /// Whether the app may still run with the permission that it had before this answer.
+    /// Whether the app may still be running with the permission that it had before this answer.
     public var isPending = true
 
-    /// The prefix of the name in rows that record a question instead of an answer. No permission has such a name.
+    /// The prefix of the name in a row that records a question instead of an answer. No permission has a name with this
+    /// prefix.
     static let mark = "?"
 
     /// Creates the record that users were asked for a permission and have not answered yet.
     ///
-    /// It looks like an answer that was withdrawn, so that earlier versions of Torpor ignore it.
+    /// The record has the form of a withdrawn answer, so that earlier versions of Torpor ignore it.
     public static func question(_ name: String, of app: String, scope: String, at: Int64) -> StoredPermission {
         var row = StoredPermission(app: app, name: mark + name, isAllowed: nil, scope: scope, by: "", at: at)
         row.isPending = false
@@ -37,7 +38,7 @@ public struct StoredPermission: Sendable, Hashable {
         key.name.utf8.starts(with: Self.mark.utf8) ? String(key.name.dropFirst(Self.mark.count)) : nil
     }
 
-    /// Creates an answer that does not apply to the running app yet.
+    /// Creates an answer that does not yet apply to the running app.
     public init(app: String, name: String, isAllowed: Bool?, scope: String, by: String, at: Int64) {
         key = Key(app: app, name: name)
         self.isAllowed = isAllowed
@@ -54,8 +55,8 @@ extension StoredPermission {
 
 extension StoredPermission: TableRecord {
     package static var table: RowTable { .permissions }
-    // Answers stay when their app is removed: otherwise a denial would be forgotten when the app leaves the
-    // configuration and comes back.
+    // The rows are kept when their app is removed. Otherwise a denial would be forgotten if the app is removed from the
+    // configuration and added again.
     package static let shape = TableShape(
         "permissions",
         version: 8,

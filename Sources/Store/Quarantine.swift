@@ -2,12 +2,13 @@
 
 import Linux
 
-/// Keeps unusable database files beside the new file, for inspection.
+/// Renames unusable database files, so that they can be inspected while torpord uses a new file.
 enum Quarantine {
-    /// The most unusable files of each kind that are kept: otherwise a defective disk would be filled with them.
+    /// How many unusable files of each kind are kept. The number is limited so that a disk with a defect, on which each
+    /// new file is damaged again, is not filled with them.
     static let kept = 5
 
-    /// Renames a database and its log, without changing their content. Returns the new name.
+    /// Renames a database file and its log, without changing their content. Returns the new name.
     static func move(_ path: String, suffix: String) throws(Errno) -> String {
         let stamp = TimeStamp.string(microseconds: Clock.realtimeMicroseconds()).filter { $0.isLetter || $0.isNumber }
         let base = "\(path).\(suffix)-\(stamp)"

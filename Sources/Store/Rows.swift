@@ -4,17 +4,17 @@
 public struct AppRow: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The goal that a user set, by its name in `Lifecycle`; nil if none, so that the configuration decides.
+    /// The goal that a user set, by its name in `Lifecycle`. Nil if no user set one, so that the configuration decides.
     public var goal: String?
-    /// Whether a user stopped the app. Then neither the supervisor's start nor an event launches it.
+    /// Whether a user stopped the app. If so, neither an event nor the start of the supervisor launches it.
     public var isStopped = false
-    /// Whether a user force-quit the app during this boot. Then no event launches it.
+    /// Whether a user force-quit the app during this boot. If so, no event launches it.
     public var isForceQuit = false
     /// Whether the restart policy has given up on the app.
     public var isFailed = false
     /// How often the restart policy has restarted the app since the last reset.
     public var restarts: Int64 = 0
-    /// How often the app was restarted in a row without running long enough in between to count as stable.
+    /// The number of consecutive restarts since the app last ran long enough to count as stable.
     public var attempt: Int64 = 0
     /// The number of the app's last run (launch).
     public var incarnation: Int64 = 0
@@ -26,8 +26,8 @@ public struct AppRow: Sendable, Hashable {
     /// Creates the row of an app without stored state.
     public init(name: String) { self.name = name }
 
-    /// The ledger at `now`, in microseconds since 1970. Times in the future, which are there after the clock was set
-    /// back, are replaced by `now`. Times that are older than `window` microseconds are removed.
+    /// The ledger at `now`, in microseconds since 1970. Times in the future, which exist if the clock was set back, are
+    /// replaced by `now`. Times older than `window` microseconds are removed.
     public func ledger(at now: Int64, window: Int64) -> [Int64] {
         ledger.map { min($0, now) }.filter {
             let (age, overflow) = now.subtractingReportingOverflow($0)
@@ -58,15 +58,15 @@ public struct StoredExit: Sendable, Hashable {
 
 /// An event that torpord has logged.
 public struct StoredEvent: Sendable, Hashable {
-    /// The event's unique number, which defines the order of events; 0 until ``Store/append(_:)`` assigns it. It
-    /// increases across boots and databases: it is the time in microseconds since 1970 or, if the clock stood still
-    /// or was set back, one more than the last number. So it is never less than `at`.
+    /// The event's unique number, which defines the order of events; 0 until ``Store/append(_:)`` assigns it. Numbers
+    /// increase across boots and databases: the number is the time in microseconds since 1970, or one more than the
+    /// last number if the clock stood still or was set back. So the number is never less than `at`.
     public var sequence: Int64 = 0
     /// When the event happened, microseconds since 1970.
     public var at: Int64
     /// The app; nil for events that concern the supervisor.
     public var app: String?
-    /// The number of the app's run (launch), counted from 1; nil if the event belongs to none.
+    /// The number of the app's run (launch), counted from 1; nil if the event belongs to no run.
     public var incarnation: Int64?
     /// The kind of event, one word.
     public var kind: String
@@ -120,7 +120,7 @@ public struct StoredReport: Sendable, Hashable {
 
 /// Selects events.
 public struct EventQuery: Sendable, Hashable {
-    /// Select only events of these apps; nil for all events.
+    /// Select only events of these apps; nil selects events of all apps and of the supervisor.
     public var apps: [String]?
     /// Select only events at or after this time, microseconds since 1970.
     public var since: Int64?
@@ -137,7 +137,7 @@ public struct EventQuery: Sendable, Hashable {
     public init() {}
 }
 
-/// How long events are kept: until they exceed the maximum age or the maximum number.
+/// How long events are kept. Events that exceed the maximum age or the maximum number are removed.
 public struct Retention: Sendable, Hashable {
     /// Maximum age of events in microseconds; nil for no limit.
     public var maxAge: Int64?
@@ -153,7 +153,7 @@ public struct Retention: Sendable, Hashable {
 
 /// The content of a database when it was opened.
 public struct StoreContents: Sendable, Hashable {
-    /// Which torpord wrote the database last.
+    /// Which torpord wrote the database last: on which machine, and in which boot.
     public enum Origin: String, Sendable, Hashable {
         /// No torpord: the database is new, or could not be read.
         case nobody
@@ -198,7 +198,7 @@ public struct StoreContents: Sendable, Hashable {
         return parts
     }
 
-    /// Frees the memory of the content, once a caller has its own copy.
+    /// Frees the memory of the content, because a caller has its own copy.
     mutating func letGo() {
         apps = [:]
         mail = [:]
@@ -206,8 +206,8 @@ public struct StoreContents: Sendable, Hashable {
         rows = [:]
     }
 
-    /// Removes data of another boot or machine that no longer applies, such as force-quit marks. Goals that users set
-    /// stay.
+    /// Removes data that no longer applies because it is from another boot or machine, such as force-quit marks. Goals
+    /// that users set are kept.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return
@@ -226,7 +226,7 @@ public struct StoreContents: Sendable, Hashable {
     }
 }
 
-/// The rows of each table, by key. Each access filters the rows of all tables, so store the result.
+/// The rows of each table, by key. Each property searches the rows of all tables on every access, so store its result.
 extension StoreContents {
     /// When recurring events last occurred.
     public var schedules: [StoredSchedule.Key: StoredSchedule] { records(StoredSchedule.self) }
@@ -241,6 +241,6 @@ extension StoreContents {
         get { records(StoredAlert.self) }
         set { set(newValue) }
     }
-    /// Answers to apps that asked for permissions.
+    /// Users' answers to permission requests of apps.
     public var permissions: [StoredPermission.Key: StoredPermission] { records(StoredPermission.self) }
 }

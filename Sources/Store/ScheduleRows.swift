@@ -20,13 +20,13 @@ public struct StoredSchedule: Sendable, Hashable {
     }
 }
 
-/// A topic that an app has subscribed to while it ran.
+/// A topic to which an app subscribed while it ran.
 public struct StoredSubscription: Sendable, Hashable {
     /// The app and the topic.
     public struct Key: Sendable, Hashable {
         /// The app's name.
         public var app: String
-        /// The topic, or a pattern.
+        /// The topic, or a pattern that matches topics.
         public var topic: String
 
         /// Creates a key from its parts.

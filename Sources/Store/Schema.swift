@@ -161,7 +161,8 @@ enum Schema {
         [("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app")]
         + RowTable.allCases.map(\.shape).filter(\.leavesWithApp).map { ($0.name, "app") }
 
-    /// Migrates an older version or an empty file to version `target`. Must be called in a transaction.
+    /// Migrates an older version or an empty file to version `target`. Must be called in a transaction, so that a
+    /// migration is done completely or not at all.
     static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {
         if version == 0 { try database.run("PRAGMA application_id = \(applicationID)") }
         for step in steps[Int(version)..<Int(target)] { try database.run(step) }

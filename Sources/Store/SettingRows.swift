@@ -7,14 +7,15 @@ public struct StoredSetting: Sendable, Hashable {
 
     /// Identifies the value: the app and the setting.
     public var key: Key
-    /// The value in its normal form; nil if the setting was unset and the app must still be notified of that.
+    /// The value in its normal form; nil if the setting was unset. An unset setting has a row as long as the app must
+    /// still be notified.
     public var value: String?
     /// When the setting was changed, microseconds since 1970.
     public var at: Int64
-    /// While the app was not notified of `value` yet: the value that it was notified of last; nil if the setting was
-    /// unset then.
+    /// If the app was not yet notified of `value`: the value of the last notification, or nil if the setting was unset
+    /// then.
     public var known: String?
-    /// Whether the app was notified of `value`.
+    /// Whether the app has been notified of `value`.
     public var isTold = true
 
     /// Creates a value that the app was notified of.
@@ -24,7 +25,7 @@ public struct StoredSetting: Sendable, Hashable {
         self.at = at
     }
 
-    /// Whether no row is needed: the setting is unset, and the app was notified of that.
+    /// Whether no row is needed, because the setting is unset and the app has been notified.
     public var isNothing: Bool { value == nil && isTold }
 }
 
@@ -53,7 +54,7 @@ extension StoredSetting: TableRecord {
 }
 
 extension MailChange {
-    /// Settings of an app were changed: either all of them are saved or none.
+    /// The change of several settings of an app. Either all of them are saved or none.
     package static func settings(_ settings: [StoredSetting]) -> MailChange {
         .rows(
             settings.map { setting in
@@ -65,7 +66,7 @@ extension MailChange {
 }
 
 extension Store {
-    /// Saves settings of an app. If torpord is killed, either all of them are saved or none.
+    /// Saves settings of an app. Even if torpord is killed, either all of them are saved or none.
     public func save(_ settings: [StoredSetting], of app: String) {
         if !settings.isEmpty { change(.settings(settings)) }
     }

@@ -2,11 +2,11 @@
 
 import EventLoop
 
-/// Messages, and other state of apps that changes while they run.
+/// Saves and reads messages, and other state of apps that changes while they run.
 extension Store {
     /// Saves a message; replaces a message with the same number.
     ///
-    /// - Parameter isNew: whether no message with this number was saved before.
+    /// - Parameter isNew: true if no message with this number was saved before.
     public func save(_ mail: StoredMail, isNew: Bool = false) { change(.mail(mail), isFresh: isNew) }
 
     /// Removes a message from the queue.
@@ -50,8 +50,8 @@ extension Store {
     /// Removes a subscription.
     public func remove(_ key: StoredSubscription.Key) { change(.remove(StoredSubscription.self, key, of: key.app)) }
 
-    /// Writes all messages saved so far to the disk, so that they survive a power failure. Then calls back with nil
-    /// on success, otherwise with the reason. Calls that wait at the same time share one write.
+    /// Writes all messages saved so far to the disk, so that they survive a power failure. Then calls `completion` with
+    /// nil on success, otherwise with the reason. Calls that are pending at the same time share one write.
     public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
         waitingForSync.append((loop.now + limit, completion))
         if !isSyncing { syncNext() }

@@ -7,29 +7,31 @@ import Linux
 /// reports, in an SQLite database. Only one thread, which belongs to the store, accesses the database.
 ///
 /// The event loop never waits for the database. Saves are queued (in a bounded queue, coalesced by app) and committed
-/// in batches, about 10 ms after the first save of a batch. While the disk cannot be written or hangs, only the queue
-/// grows: beyond its limit the oldest events are dropped and counted, but never rows of apps. No call fails: errors
-/// are reported to `onNotice` as a sentence, and the write is retried with increasing delays.
+/// in batches, about 10 ms after the first save of a batch. While the disk hangs or cannot be written, changes stay in
+/// the queue. If the queue exceeds its limit, the oldest events are dropped and counted, but rows of apps are never
+/// dropped. No call fails: errors are reported to `onNotice` as a sentence, and the write is retried with increasing
+/// delays.
 ///
-/// Use it on the event loop only.
+/// Use a store on the event loop only.
 public final class Store {
-    /// If the disk blocks the writer thread for longer than this, torpord reports that the disk hangs.
+    /// If a disk operation of the writer thread takes longer than this, torpord reports that the disk hangs.
     static let patience = Duration.seconds(5)
 
     /// Called on the event loop with notices for users about the database.
     public var onNotice: ((StoreNotice) -> Void)?
-    /// Called when a new database has replaced a lost one. The closure must then save the row of every app again.
+    /// Called when a new database has replaced a lost one. The closure must save the row of every app again.
     public var onRowsWanted: (() -> Void)?
 
-    /// How many events, reports and other changes were recovered from the journal of a torpord that was killed.
+    /// How many events, reports and other changes were recovered from the journal of an earlier torpord that was
+    /// killed.
     public private(set) var replayed = 0
-    /// Changes made before the database was read, by an earlier torpord or this one. They are newer than the
-    /// database, so they are applied to the content that is read from it.
+    /// Changes made before the database was read, by an earlier torpord or this one. They are newer than the database,
+    /// so they are applied to the content that is read from the database.
     var beforeLoad: [StoreJournal.Item] = []
     /// Whether the content of the database was read.
     public private(set) var isLoaded = false
-    /// Calls of `sync` whose data is not on the disk yet. `isSyncing`: whether the writer thread is handling earlier
-    /// calls.
+    /// Calls of `sync` whose data is not on the disk yet. `isSyncing` tells whether the writer thread is handling
+    /// earlier calls.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
 
@@ -50,11 +52,11 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
-        /// Called with an answer that arrives after the deadline; nil if late answers are discarded.
+        /// Called with an answer that arrives after the deadline; nil if such an answer is discarded.
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// For how long after the deadline of ``load(within:late:_:)`` a late answer is still accepted. After that, the
+    /// How long after the deadline of ``load(within:late:_:)`` an answer is still accepted. After this time, the
     /// database is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
@@ -64,17 +66,17 @@ public final class Store {
         public let description: String
     }
 
-    /// Starts the writer thread, which opens the database at its first use.
+    /// Starts the writer thread, which opens the database when it is first used.
     ///
     /// - Parameters:
     ///   - path: the database's path. The file and its directory are created if missing.
-    ///   - machine: the content of /etc/machine-id. From a database that another machine wrote, only what users have
-    ///     set is used.
+    ///   - machine: the content of /etc/machine-id. If another machine wrote the database, state that does not apply
+    ///     here, such as restart counts and force-quit marks, is ignored.
     ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
     ///   - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the journal
     ///     contains now are written to the database.
-    ///   - holdsWrites: if true, the file is not changed before ``releaseWrites()``. So if an upgrade fails, the
-    ///     older torpord can continue with the file.
+    ///   - holdsWrites: if true, the file is not changed until ``releaseWrites()`` is called, so that the older torpord
+    ///     can continue to use the file if an upgrade fails.
     public convenience init(
         path: String,
         machine: String,
@@ -118,7 +120,7 @@ public final class Store {
     }
 
     /// How often to try to start the writer thread. A shortage of memory or threads may last only an instant, but
-    /// without the thread nothing is read or stored as long as this torpord runs.
+    /// without the thread this torpord could never read or store anything.
     private static let mostStarts = 64
 
     private func start() throws(Errno) {
@@ -135,7 +137,7 @@ public final class Store {
 
     deinit { close(within: .zero) }
 
-    /// Queues the changes in the journal that an earlier torpord did not write to the database.
+    /// Queues the changes that are in the journal, because an earlier torpord did not write them to the database.
     private func replay() {
         guard let journal else { return }
         let now = loop.now
@@ -163,13 +165,13 @@ public final class Store {
 
     // MARK: Writing
 
-    /// Saves an app's row. It replaces an earlier row of the app that is still queued.
+    /// Saves an app's row. An earlier row of the app that is still queued is replaced.
     public func save(_ row: AppRow) {
         let now = loop.now
         push { $0.save(row, now: now) }
     }
 
-    /// Removes an app's row, reports, mail and schedules, but not its events.
+    /// Removes an app's row, reports, mail and schedules. The app's events are kept.
     public func remove(app: String) {
         let now = loop.now
         journal?.appendRemoval(of: app)
@@ -178,8 +180,8 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Saves an event, and returns its sequence number. The event keeps the number that it has if that is greater than
-    /// the numbers of all earlier events; otherwise it gets a new one.
+    /// Saves an event, and returns its sequence number. If the event already has a number greater than those of all
+    /// earlier events, it keeps this number. Otherwise it gets a new one.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -193,7 +195,7 @@ public final class Store {
         return lastSequence
     }
 
-    /// Saves a termination report; the newest ten of each app are kept.
+    /// Saves a termination report. Only the newest ten reports of each app are kept.
     public func append(_ report: StoredReport) {
         let now = loop.now
         journal?.append(report)
@@ -209,14 +211,15 @@ public final class Store {
         }
     }
 
-    /// Permits changes of the file, if the initializer's `holdsWrites` forbade them.
+    /// Permits changes of the file, if `holdsWrites` was true at initialization.
     public func releaseWrites() { push { $0.holds = false } }
 
     func push(_ change: (inout StoreQueue) -> Void) {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // A writer that waits for the end of a batch's delay wakes by itself: do not wake it for each change.
+            // A writer that is waiting for the end of a batch's delay wakes up by itself, so do not wake it for each
+            // change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -238,15 +241,16 @@ public final class Store {
     /// How many threads the store has.
     public var threadCount: Int { doorbell == nil ? 0 : 1 }
 
-    /// Runs `body` while the writer thread is idle and blocked. Returns false, without running `body`, if it is busy.
+    /// Runs `body` while the writer thread is idle and cannot start to work. Returns false, without running `body`, if
+    /// the thread is busy.
     public func whileIdle(_ body: () -> Void) -> Bool {
         if doorbell != nil { return queue.whileAllWait(1, body) }
         body()
         return true
     }
 
-    /// Wakes the writer at the end of this turn of the event loop: otherwise it would compete with the loop for a
-    /// processor.
+    /// Wakes the writer thread at the end of this iteration of the event loop. If woken earlier, it would compete with
+    /// the loop for a processor.
     private func wakeLater() {
         guard !isWakeDue else { return }
         isWakeDue = true
@@ -262,8 +266,8 @@ public final class Store {
     ///
     /// - Parameters:
     ///   - limit: if the disk takes longer than this, `completion` gets empty content.
-    ///   - late: called once after `limit` has passed: with the content when the disk answers or, if the disk does not
-    ///     answer within another minute, as if the file were empty. Until then, ``isLoaded`` is false.
+    ///   - late: called once if `limit` has passed: with the content as soon as it is read or, if that takes more than
+    ///     another minute, with empty content. Until then, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,
@@ -295,8 +299,8 @@ public final class Store {
         completion(contents)
     }
 
-    /// Reads the events that a query selects, oldest first. They include all events appended before this call, except
-    /// those that could not be written.
+    /// Reads the events that a query selects, oldest first. The result includes all events appended before this call,
+    /// except those that could not be written.
     public func events(
         _ query: EventQuery,
         within limit: Duration = .seconds(2),
@@ -326,7 +330,7 @@ public final class Store {
         }
     }
 
-    /// Writes all queued changes at once, then calls back with whether that succeeded.
+    /// Writes all queued changes at once, then calls `completion` with whether that succeeded.
     public func flush(within limit: Duration = .seconds(2), _ completion: @escaping (Bool) -> Void) {
         ask(.flush, within: limit) { answer in
             if case .flushed = answer { completion(true) } else { completion(false) }
@@ -369,7 +373,7 @@ public final class Store {
         for (_, entry) in old { entry.completion(entry.late == nil ? .failed("the disk does not answer") : .later) }
     }
 
-    /// Handles the answers and notices of the writer thread.
+    /// Handles the answers and notices that the writer thread has queued.
     private func answered() {
         doorbell?.drain()
         let (answers, notices, wantsRows) = queue.withLock { queue in
@@ -384,7 +388,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // If the hang of the disk was never reported, its end need not be reported either.
+            // Report that the disk answers again only if its hang was reported.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break
@@ -400,9 +404,9 @@ public final class Store {
 
     // MARK: The end
 
-    /// Writes queued changes and closes the file. Blocks at most for `limit`. Returns false if `limit` was too short
-    /// or a change could not be written. Pending requests get no answer. A second call only waits for the first to
-    /// finish.
+    /// Writes queued changes and closes the file. Blocks at most for `limit`. Returns false if `limit` was too short or
+    /// a change could not be written. Pending requests get no answer. A second call only waits until the first has
+    /// finished.
     ///
     /// - Parameter quickly: whether to skip the checkpoint of the write-ahead log, which syncs to the disk once or
     ///   twice.

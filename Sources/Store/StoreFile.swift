@@ -3,7 +3,7 @@
 import CSQLite
 import Linux
 
-/// The location of a database, and the machine and boot that use it.
+/// The path of a database, and the machine and boot in which it is used.
 struct StorePlace: Sendable {
     var path: String
     /// The content of /etc/machine-id; empty if there is none.
@@ -16,14 +16,14 @@ struct StorePlace: Sendable {
     var retention: Retention
 }
 
-/// The open database. It was verified to be torpord's, and migrated to the current schema version unless writes are
-/// held back.
+/// The open database. It was verified to be torpord's, and was migrated to the current schema version unless changes
+/// are not permitted yet.
 final class StoreFile {
     let database: Database
     let isReadOnly: Bool
-    /// Whether the file still has an older schema version, because it must not be migrated yet.
+    /// Whether the file still has an older schema version, because changes are not permitted yet.
     let isBehind: Bool
-    /// The content of the file, as far as it applies to this machine and this boot.
+    /// The part of the file's content that applies to this machine and this boot.
     private var contents = StoreContents()
     /// The highest sequence number of any event that is or was in the file; 0 if there never was one.
     private(set) var lastSequence: Int64 = 0
@@ -35,7 +35,7 @@ final class StoreFile {
 
     /// Opens the file, creates it if missing, and migrates it to the current schema version.
     ///
-    /// - Parameter holds: whether to change nothing in the file yet, not even its schema version.
+    /// - Parameter holds: if true, nothing in the file is changed yet, not even its schema version.
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
@@ -57,8 +57,8 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // SQLite sets auto_vacuum only for an empty file that has no log. For any other file, this would write a
-            // page, which a full disk refuses.
+            // Set auto_vacuum only for an empty file without a log, because SQLite ignores it for any other file. It
+            // would still write a page, which fails on a full disk.
             if isEmpty { try database.run("PRAGMA auto_vacuum = INCREMENTAL") }
             try database.run(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
@@ -68,7 +68,7 @@ final class StoreFile {
         database.keepLogOnClose(false)
     }
 
-    /// Creates the file with mode 0600: SQLite's default would let every user read it.
+    /// Creates the file with mode 0600, because with SQLite's default mode every user could read it.
     private static func makeFile(_ path: String) throws(DatabaseError) {
         do throws(Errno) {
             if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
@@ -104,7 +104,8 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // A file of an older version that must not be migrated yet lacks the tables of messages and schedules.
+        // The tables of messages and schedules exist since version 3. A file of an older version that must not be
+        // migrated yet lacks them.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -136,13 +137,13 @@ final class StoreFile {
         }
     }
 
-    /// Returns the content that was read from the file, and drops the copy kept here.
+    /// Returns the content that was read from the file. The file object then no longer stores it.
     func takeContents() -> StoreContents {
         defer { contents.letGo() }
         return contents
     }
 
-    /// Whether SQLite finds no error in the file. This reads all of the file.
+    /// Whether SQLite finds no error in the file. Reads the whole file.
     static func isSound(_ place: StorePlace) -> Bool {
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return false }
         do throws(DatabaseError) {
@@ -169,17 +170,17 @@ final class StoreFile {
         return contents
     }
 
-    /// Whether the path still leads to the open file: another program may have removed or replaced it.
+    /// Whether the path still refers to the open file. Another program may have removed or replaced the file.
     var isInPlace: Bool { inode != nil && (try? File.status(place.path).inode) == inode }
 
     // MARK: Writing
 
-    /// Writes all changes of the batch; on an error, none of them.
+    /// Writes all changes of the batch. If an error occurs, none of them is written.
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
         var added: Int64 = 0
-        // By default a commit is not synced to the disk. If a client waits for the sync, this transaction is.
+        // By default SQLite does not sync a commit to the disk. Sync this transaction if a client waits for it.
         if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
         defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
         try database.transaction { () throws(DatabaseError) in
@@ -188,22 +189,23 @@ final class StoreFile {
             try database.save(work.mail)
             for var event in work.events {
                 if event.sequence <= lastSequence, try database.has(event) { continue }
-                // The event's number may be too small: torpord numbers events by the clock before it has read the last
-                // number, and the clock may have been set back.
+                // The event's number may be too small: before torpord has read the last number, it numbers events by
+                // the clock, which may have been set back.
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
                 added += 1
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
-            // SQLite syncs a transaction only if it changes a row: change this row if a client waits for the sync.
+            // SQLite syncs a transaction only if the transaction changes a row, so change this row if a client waits
+            // for the sync.
             if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
         eventCount += added
     }
 
-    /// The maximum number of events that one call of `tidy` removes: some milliseconds of work.
+    /// The maximum number of events that one call of `tidy` removes. Removing this many takes some milliseconds.
     static let step: Int64 = 500
 
     /// Removes some expired events. Returns whether more remain.
@@ -232,7 +234,8 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // The vacuum has shrunk the database only in the write-ahead log. A checkpoint shrinks the file itself.
+            // So far the vacuum has shrunk the database only in the write-ahead log. A checkpoint shrinks the file
+            // itself.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The frames of rows. A frame contains first the integers (the least Int64 for NULL), then the texts, both in the
-/// order of the table's columns. The frame of a removal contains the key's columns, and the app's name if that is not
-/// in the key. Settings that change together are in one frame, so that they are never saved in part.
+/// Encodes and decodes changes of rows as frames of the journal. A frame contains first the integers (the smallest
+/// Int64 stands for NULL), then the texts, both in the order of the table's columns. The frame of a removal contains
+/// the key's columns, and the app's name if the key does not include it. Settings that change together are in one
+/// frame, so that never only a part of them is saved.
 extension StoreJournal {
-    /// The kind of frame that has all settings that change together.
+    /// The kind of a frame that contains all settings that change together.
     static let settings: UInt8 = 13
 
     func append(_ changes: [RowChange]) {
@@ -87,8 +88,8 @@ extension StoreJournal {
 }
 
 extension RowChange {
-    /// The setting that the change saves, or, for a removal, the same setting without a value. Nil if the change
-    /// concerns another table.
+    /// The setting that the change saves. For a removal, the same setting without a value. Nil if the change belongs to
+    /// another table.
     fileprivate var setting: StoredSetting? {
         switch self {
         case .save(let row): row.key.table == .settings ? StoredSetting(row.values) : nil

@@ -3,8 +3,8 @@
 public import Linux
 import WireText
 
-/// A mapped file with the events, reports and other changes that are not in the database yet. If torpord is killed,
-/// the next torpord reads them from this file, so that none is lost.
+/// A memory-mapped file with the events, reports and other changes that are not in the database yet. If torpord is
+/// killed, the next torpord reads these changes from this file, so that no change is lost.
 ///
 /// Layout, in native byte order. A header:
 ///
@@ -14,9 +14,9 @@ import WireText
 ///     16  36  boot id
 ///
 /// From byte 64 on, a ring of frames, each contiguous and aligned to 8: 4 bytes length (all ones: continue at the
-/// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame becomes valid when the header's second offset
-/// passes it, which happens after the frame is complete. If the ring is full, the oldest frames are dropped: torpord
-/// still has their changes in memory.
+/// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame becomes valid when the header's second offset is
+/// moved past it, after the frame is complete. If the ring is full, the oldest frames are dropped. Their changes are
+/// lost only if torpord is killed, because torpord still has them in memory.
 public final class StoreJournal {
     /// The journal's file. torpor-keeper holds this descriptor for the next torpord.
     public let descriptor: Descriptor
@@ -75,15 +75,15 @@ public final class StoreJournal {
 
     /// The offset of the oldest frame, as in the header.
     private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
-    /// The offset at which the next frame will begin, as in the header. As a mark, it stands for all frames before
-    /// it.
+    /// The offset at which the next frame will begin, as in the header. A caller may keep this offset as a mark, which
+    /// stands for all frames before it.
     var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
 
     private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
 
-    /// Drops all frames before the mark, because their changes are in the database.
+    /// Drops all frames before the mark, because their changes are in the database by now.
     func release(through mark: UInt32) {
-        // A mark outside this range belongs to frames that were dropped already.
+        // A mark outside this range stands for frames that were already dropped.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
     }
 
@@ -107,8 +107,8 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
-            // Put the delivery state into a frame of its own: an older torpord skips that unknown frame, and still
-            // reads the message.
+            // Write the delivery state into a frame of its own. An older torpord does not know such frames and skips
+            // them, but still reads the message.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .standing(let standing, let id, let app):
@@ -174,8 +174,8 @@ public final class StoreJournal {
 
     // MARK: Reading
 
-    /// Drops a damaged frame and all frames after it: a reader cannot skip damage to reach frames that are appended
-    /// later.
+    /// Drops a damaged frame and all frames after it. Otherwise frames that are appended later would be lost, because a
+    /// reader stops at the first damaged frame.
     private func cutDamage() {
         var offset = begin
         while offset != end {

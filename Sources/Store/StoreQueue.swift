@@ -2,30 +2,30 @@
 
 import Linux
 
-/// A batch of changes to write.
+/// A batch of changes to write in one transaction.
 struct StoreWork: Sendable {
     /// The newest row of each app whose row has changed.
     var rows: [String: AppRow] = [:]
     var removed: Set<String> = []
     var events: [StoredEvent] = []
     var reports: [StoredReport] = []
-    /// Changes of messages, schedules and the like.
+    /// Changes of messages, schedules and similar rows.
     var mail = MailWork()
 
-    /// A position in the journal. This batch and earlier ones contain the changes of all frames before it.
+    /// A position in the journal. The changes of all frames before it are in this batch or in earlier ones.
     var mark: UInt32?
 
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
 }
 
-/// A request to the writer thread, which answers after it has handled everything queued before the request.
+/// A request to the writer thread, which first handles everything that was queued before the request, and then answers.
 enum StoreRequest: Sendable {
     case load
     case events(EventQuery)
     case reports(app: String?)
     case unhandled(UnhandledQuery)
     case flush
-    /// Like `flush`, but handled only after writes were permitted.
+    /// Like `flush`, but handled only once changes of the file are permitted.
     case sync
 }
 
@@ -37,14 +37,15 @@ enum StoreAnswer: Sendable {
     case unhandled([StoredUnhandled])
     case flushed
     case failed(String)
-    /// The writer takes longer than the requester's limit. A second answer will follow.
+    /// The writer thread has not answered within the requester's limit. Its real answer will follow.
     case later
 }
 
-/// The queue between the event loop and the writer thread. It is bounded, and coalesces changes by app.
+/// The queue between the event loop and the writer thread. Its size is limited, and a newer row of an app replaces the
+/// queued one.
 struct StoreQueue: Sendable {
-    /// Limits of the queue. Beyond them, the oldest events and reports are dropped. Rows of apps are never dropped,
-    /// since there is only one per app.
+    /// Limits of the queue. If they are exceeded, the oldest events and reports are dropped. Rows of apps are never
+    /// dropped, because there is only one per app.
     struct Limits: Sendable {
         var events = 20_000
         var reports = 1_000
@@ -53,7 +54,7 @@ struct StoreQueue: Sendable {
         var requests = 256
     }
 
-    /// How long a batch is delayed, so that more changes can join the batch.
+    /// How long a batch is delayed, so that further changes can be written in the same transaction.
     static let delay = Duration.milliseconds(10)
 
     let limits: Limits
@@ -67,18 +68,18 @@ struct StoreQueue: Sendable {
     private var since: Duration?
     /// When to retry after a failed write. Nothing is written until then.
     var notBefore: Duration?
-    /// Whether the file must not be changed yet.
+    /// Whether the file must not be changed yet, because an older torpord may still need it.
     var holds: Bool
     /// Whether expired events remain to be removed.
     var isUntidy = false
     var retention: Retention
     var isClosing = false
-    /// Whether to keep the write-ahead log on close, for the next process to checkpoint it.
+    /// Whether to leave the write-ahead log in place on close. The next process then does the checkpoint.
     var leavesLog = false
-    /// When the writer began what it is doing now; nil while it is idle.
+    /// When the writer thread began its current work; nil while it is idle.
     var busySince: Duration?
     var isFinished = false
-    /// A position in the journal. The database contains the changes of all frames before it.
+    /// A position in the journal. The changes of all frames before it are in the database.
     var stored: UInt32?
     /// Answers of the writer that the event loop has not handled yet.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
@@ -139,7 +140,8 @@ struct StoreQueue: Sendable {
         return true
     }
 
-    /// Drops the oldest events and reports, an eighth of them at a time: each removal moves all elements that remain.
+    /// Drops the oldest events and reports. Drops an eighth of them at a time, because each removal moves all elements
+    /// that remain.
     private mutating func trim() {
         while work.events.count > limits.events || eventBytes > limits.bytes, !work.events.isEmpty {
             let count = work.events.count / 8 + 1
@@ -155,12 +157,12 @@ struct StoreQueue: Sendable {
         }
     }
 
-    /// Whether the writer waits only for the end of a batch's delay.
+    /// Whether the writer thread has nothing to do until the delay of the current batch is over.
     var isGathering: Bool { since != nil && !isUntidy && !holds && busySince == nil && requests.isEmpty }
 
     // MARK: From the writer's thread
 
-    /// The work that the writer dequeues at one time.
+    /// The work that the writer thread takes from the queue at one time.
     struct Turn: Sendable {
         var work = StoreWork()
         var requests: [(ticket: Int, request: StoreRequest)] = []
@@ -170,14 +172,14 @@ struct StoreQueue: Sendable {
         var isLast: Bool
     }
 
-    /// Dequeues the work that is due at `now`. If none is due, returns nil and sets `deadline` to the time to check
-    /// again.
+    /// Removes the work that is due at `now` from the queue and returns it. If no work is due, returns nil and sets
+    /// `deadline` to the time at which to check again.
     mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
         let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
         let writes = !work.isEmpty && !holds
         let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
         let tidies = isUntidy && isDue(notBefore) && !holds
-        // A sync must not be answered before writes are allowed.
+        // A sync must not be answered before changes of the file are permitted.
         let asked = requests.filter { !holds || isClosing || !$0.request.isSync }
         guard isClosing || !asked.isEmpty || (writes && due <= now) || tidies else {
             deadline = writes ? due : isUntidy && !holds ? notBefore : nil
@@ -197,8 +199,8 @@ struct StoreQueue: Sendable {
         return turn
     }
 
-    /// Requeues changes that could not be written. Changes queued after `older` was taken are newer and take
-    /// precedence.
+    /// Queues changes again that could not be written. If a newer change to the same row was queued since, the newer
+    /// one is kept.
     mutating func putBack(_ older: StoreWork, now: Duration) {
         guard !older.isEmpty else { return }
         for (name, row) in older.rows where work.rows[name] == nil && !work.removed.contains(name) {
@@ -237,13 +239,13 @@ extension StoreRequest {
 public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
     /// The kind of notice.
     public enum Kind: Sendable, Hashable {
-        /// A damaged or foreign file was renamed, and a new one created.
+        /// A damaged file, or a file of another program, was renamed, and a new file was created.
         case setAside
-        /// A newer version's file was renamed, and a new one created.
+        /// A file that a newer version wrote was renamed, and a new file was created.
         case setAsideNewer
-        /// Nothing can be written for now; changes are kept in memory.
+        /// The file cannot be written for now. Changes are kept in memory.
         case unavailable
-        /// The disk has not answered for five seconds.
+        /// A disk operation has taken more than five seconds and has not finished yet.
         case hangs
         /// The disk answers again.
         case answers

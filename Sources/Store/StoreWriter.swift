@@ -10,21 +10,21 @@ final class StoreWriter {
 
     private var file: StoreFile?
     private var isHeld = true
-    /// Rows that were read from a damaged database. They are kept until they are written to the new one.
+    /// Rows that were read from a damaged database, until they are written to the new one.
     private var salvaged = StoreContents()
-    /// The content of the first database that could be read. It is kept until the event loop requests it.
+    /// The content of the first database that could be read, until the event loop requests it.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
-    /// How often, since the last write, a file reported as damaged was found intact.
+    /// How many times SQLite has reported damage to an intact file since the last write.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often to try to open the file at the start before torpord opens it read-only. A read-only open ignores the
-    /// write-ahead log: with only one try, a single failed read would make torpord use outdated content.
+    /// How often to try to open the file at the start before it is opened read-only. A read-only open ignores the
+    /// write-ahead log, so if a single failed read were enough to cause it, torpord would use outdated content.
     private static let mostFirstTries = 64
-    /// Whether to reopen the file, because the connection may be the cause of the last error.
+    /// Whether to reopen the file, because the last error may come from the connection and not from the file.
     private var isSuspect = false
 
     init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
@@ -80,8 +80,8 @@ final class StoreWriter {
 
     /// Writes a batch. If the file turns out to be damaged, writes the batch into a new file.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // Normally the first try succeeds. But an intact file may be reported as damaged `mostFalseAlarms` times; after
-        // that it may really be damaged, so that the last try writes to a new file.
+        // Normally the first try succeeds. SQLite may report an intact file as damaged up to `mostFalseAlarms` times.
+        // If it still does so afterwards, the file may really be damaged, and the last try writes to a new file.
         for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
@@ -104,7 +104,7 @@ final class StoreWriter {
         failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
     }
 
-    /// Returns the open file, and opens it if necessary. After an error, the file is reopened only at `retryAt`, or
+    /// Returns the open file, or opens it if it is not open. After an error, the file is reopened only at `retryAt`, or
     /// at once if `isPatient`.
     private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
         if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
@@ -117,8 +117,8 @@ final class StoreWriter {
         let isAnother = contents != nil
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
-        // A new file starts with the rows that were salvaged from the lost file. The current state of the apps is
-        // saved over them later.
+        // First write the rows that were salvaged from the lost file to the new file. The current state of the apps is
+        // saved later and replaces them.
         if !salvaged.hasNoData {
             var known = StoreWork()
             known.rows = salvaged.apps
@@ -135,8 +135,8 @@ final class StoreWriter {
 
     /// Opens the file for reading and writing.
     ///
-    /// The first open is retried after errors. Otherwise the file would be opened read-only, without the changes in
-    /// its write-ahead log, and torpord would keep the outdated content that it read.
+    /// At the start, the open is retried after errors. Without a retry, the file would be opened read-only, which
+    /// ignores its write-ahead log, and torpord would use outdated content.
     private func open() throws(DatabaseError) -> StoreFile {
         var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
@@ -180,12 +180,12 @@ final class StoreWriter {
         tell(.available(lost: lost), "\(place.path) can be written again: \(loss)")
     }
 
-    /// Requeues the changes, so that the write is retried later.
+    /// Queues the changes again, so that they are written later.
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
-            // Unless the disk is just full, reopen the file at the retry, since the connection may be the cause of the
-            // error. Until then, the open file can still be read.
+            // Reopen the file at the retry, because the connection may be the cause of the error. This is not needed if
+            // the disk is just full. Until the retry, the open file can still be read.
             isSuspect = error.kind != .full
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
@@ -209,8 +209,8 @@ final class StoreWriter {
         )
     }
 
-    /// If the error means that the file is unusable, and a second check confirms that, renames the file. Returns
-    /// whether to retry at once.
+    /// Renames the file if the error means that the file is unusable and a second check confirms it. Returns whether to
+    /// retry at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
         switch error.kind {
@@ -220,8 +220,8 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         file?.database.keepLogOnClose(true)
-        // Close the file now. A caller may still have a reference that would keep it open, and a locked file cannot be
-        // salvaged.
+        // Close the database now. A caller may still have a reference to it, which would keep the file open, and rows
+        // cannot be salvaged from a file that is locked.
         file?.database.close()
         file = nil
         if suffix == "corrupt", isFalseAlarm() { return true }
@@ -253,8 +253,8 @@ final class StoreWriter {
         return true
     }
 
-    /// Whether a file that was reported as damaged is intact: SQLite also reports a single failed read (EIO) as
-    /// damage. Checks several times, since a check may fail in the same way.
+    /// Whether a file that SQLite reported as damaged is intact. SQLite also reports damage after a single failed read
+    /// (EIO). Checks several times, because a check may fail for the same reason.
     private func isFalseAlarm() -> Bool {
         guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
             return false
@@ -273,13 +273,13 @@ final class StoreWriter {
 
     private func answer(_ request: StoreRequest) -> StoreAnswer {
         if file == nil, retryAt != nil {
-            // A disk that cannot be written may still be readable: with the write-ahead log, if the file may be opened
-            // for writing, and otherwise without it.
+            // A file that cannot be written may still be readable: including its write-ahead log if the file can be
+            // opened for writing, otherwise without it.
             let readable =
                 (try? StoreFile(place, holds: true)) ?? (try? StoreFile(place, mode: .immutable, holds: true))
             if let readable {
                 took(readable)
-                // The file is opened again before it is written: it may have to be migrated.
+                // Open the file again before it is written, because it may have to be migrated.
                 isSuspect = true
             }
         }
@@ -293,7 +293,7 @@ final class StoreWriter {
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {
-            // The file was renamed. An untidy queue makes the writer thread create a new file in its next turn.
+            // The file was renamed. `isUntidy` makes the writer thread continue at once and create a new file.
             if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
             return .failed(error.description)
         }

@@ -2,7 +2,7 @@
 
 /// A table whose rows belong to apps, with the same columns for all rows.
 ///
-/// To add a table: a case here, a step in ``Schema``, and a type that conforms to ``TableRecord``.
+/// To add a table, add a case here, a step to ``Schema``, and a type that conforms to ``TableRecord``.
 package enum RowTable: CaseIterable, Sendable, Hashable {
     case schedules
     case subscriptions
@@ -26,7 +26,7 @@ package enum RowTable: CaseIterable, Sendable, Hashable {
     var shape: TableShape { record.shape }
 }
 
-/// The columns of a table, the version of the schema that made it, and whether its rows leave with their app.
+/// The columns of a table, the schema version that introduced it, and whether its rows are removed with their app.
 package struct TableShape: Sendable {
     struct Column: Sendable {
         let name: String
@@ -40,7 +40,7 @@ package struct TableShape: Sendable {
     /// The table's columns, those of the key first.
     let columns: [Column]
     let keyCount: Int
-    /// The kinds of the journal's frames for a saved and for a removed row.
+    /// The kinds of the journal frames for a saved row and for a removed row.
     let frames: (save: UInt8, removal: UInt8)
     /// Whether the rows are removed when their app is removed.
     let leavesWithApp: Bool
@@ -77,9 +77,9 @@ package enum ColumnValue: Sendable, Hashable {
     case number(Int64?)
     case text(String?)
 
-    /// The integer of a column of integers; nil for a column of texts, and for NULL.
+    /// The integer of a column that holds integers; nil for a column that holds texts, and for NULL.
     var number: Int64? { if case .number(let number) = self { number } else { nil } }
-    /// The text of a column of texts; nil for a column of integers, and for NULL.
+    /// The text of a column that holds texts; nil for a column that holds integers, and for NULL.
     var text: String? { if case .text(let text) = self { text } else { nil } }
 }
 
@@ -109,7 +109,7 @@ extension NumberedRecord {
     package var recordKey: Int64 { id }
 }
 
-/// Identifies a row by the app and a name that is unique in the app's rows of the table.
+/// Identifies a row by the app and a name. The name is unique among the app's rows in the table.
 public struct StoredKey: Sendable, Hashable {
     /// The app's name.
     public var app: String
@@ -225,7 +225,7 @@ extension Database {
 }
 
 extension Statement {
-    /// Binds the parameters from the first on.
+    /// Binds the values to the parameters, from parameter 1 on.
     fileprivate func bind(_ values: [ColumnValue]) {
         for (index, value) in values.enumerated() {
             switch value {

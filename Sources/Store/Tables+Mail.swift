@@ -25,7 +25,7 @@ extension Database {
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
     /// Calls `each` for every queued message. If a read fails, the caller keeps the rows that it already got. Also
-    /// reads version 3 of the table.
+    /// reads a table that still has the form of schema version 3.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
@@ -109,7 +109,7 @@ extension Database {
         let some = topics.isEmpty ? "''" : "CASE WHEN topic IN (\(topics)) THEN payload ELSE '' END"
         let payload = query.hasPayload ? "payload" : some
         let columns = Self.mailColumns.replacing("payload", with: payload)
-        // A query names few numbers: run one statement for each, so that the prepared statement is reused.
+        // A query contains few numbers, so run one statement for each. All of them use the same prepared statement.
         for id in query.ids.map({ $0.map { Optional($0) } }) ?? [nil] {
             let statement = try prepare(
                 """

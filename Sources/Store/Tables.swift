@@ -89,8 +89,8 @@ extension Database {
 
     /// Returns the events that the query selects, the oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
-        // An event's sequence number is never less than its time, so `since` can use the primary key. The SQL text
-        // does not depend on the number of apps, so at most six prepared statements are cached.
+        // An event's sequence number is never less than its time, so `since` can use the primary key as an index. The
+        // SQL text has only a few variants, whatever the number of apps, so at most six prepared statements are cached.
         let apps =
             switch query.apps?.count {
             case nil: ""
@@ -132,8 +132,8 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
-    /// Whether the event is stored already. If torpord was killed after it wrote the event to the database, the
-    /// journal may still contain the event.
+    /// Whether the event is already stored. This can happen if torpord was killed just after it wrote the event to the
+    /// database, because the journal then still contains the event.
     func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
         let statement = try prepare(
             "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
@@ -167,7 +167,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes those of the `limit` oldest events that are from before `time`. Returns how many were removed.
+    /// Removes those of the `limit` oldest events that happened before `time`. Returns how many were removed.
     func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             """
@@ -193,7 +193,7 @@ extension Database {
 
     // MARK: reports
 
-    /// The most reports that are kept per app.
+    /// How many reports are kept per app.
     static let reportsOfApp: Int64 = 10
 
     /// Returns the reports of an app, or of all apps, the newest first.

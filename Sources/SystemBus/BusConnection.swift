@@ -20,10 +20,11 @@ package struct BusError: Error, CustomStringConvertible {
     }
 }
 
-/// A connection to a message bus (sd-bus(3)) whose descriptor and timeouts the event loop watches. Nothing blocks:
-/// neither on the bus, for whose socket the connection waits by itself, nor on an answer.
+/// A connection to a message bus (sd-bus(3)) whose descriptor and timeouts the event loop watches. Nothing blocks: the
+/// connection waits for the socket of the bus by itself, and answers come later, on the event loop.
 ///
-/// It is closed with its last reference. Once it has reported that it is lost, it is unusable.
+/// Releasing the last reference closes the connection. A connection that has reported its loss cannot be used any
+/// longer.
 package final class BusConnection {
     /// Called when the bus is gone, or violated the protocol.
     package var onLost: ((BusError) -> Void)?
@@ -35,9 +36,9 @@ package final class BusConnection {
     private var timer: TimerSource?
     private var isLost = false
 
-    /// The timeout of an answer: logind may first ask polkit.
+    /// How long to wait for an answer. logind may have to ask polkit before it answers, so this is long.
     private static let patience = Duration.seconds(20)
-    /// The maximum of messages per turn, so that a flood does not block the loop.
+    /// The most messages that are handled per turn, so that a flood does not block the loop.
     private static let mostMessages = 32
 
     /// Starts to connect. `address`: a D-Bus address of a Unix socket, which need not exist yet.
@@ -96,7 +97,7 @@ package final class BusConnection {
         isLost = true
         unwatch()
         timer?.disarm()
-        // The handler may release this object.
+        // Copy the handler first, since it may release this object.
         let onLost = onLost
         self.onLost = nil
         onLost?(error)
@@ -209,8 +210,8 @@ package final class BusConnection {
         )
     }
 
-    /// Subscribes to signals while the handle is kept. The handler must check the sender: any client may send a
-    /// signal to this connection directly, bypassing match rules.
+    /// Subscribes to signals until the returned handle is released. The handler must check the sender: any client may
+    /// send a signal to this connection directly, bypassing match rules.
     package func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_match_async(bus, &$0, rule, BusSlot.callback, nil, $1) }
@@ -222,7 +223,8 @@ package final class BusConnection {
         return slot
     }
 
-    /// Receives every message of a monitor while the handle is kept.
+    /// Calls `handler` for every message that this connection receives as a monitor, until the returned handle is
+    /// released.
     func filter(_ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_filter(bus, &$0, BusSlot.lastCallback, $1) }
@@ -258,7 +260,7 @@ package final class BusSlot {
         return 0
     }
 
-    /// Claims every message: sd-bus would answer unhandled calls, and a monitor must not send anything.
+    /// Marks every message as handled: sd-bus would answer unhandled calls, and a monitor must not send anything.
     fileprivate static let lastCallback: sd_bus_message_handler_t = { message, slot, _ in
         guard let message, let slot else { return 1 }
         Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue().handler(BusMessage(message))

@@ -79,7 +79,7 @@ package enum BusVariant: Hashable, Sendable {
         case .text(let text): return text.withCString { fill("s", $0) }
         case .byte(var value): return fill("y", &value)
         case .boolean(let value):
-            // sd-bus takes an int.
+            // sd-bus takes a boolean as a C int.
             var number: Int32 = value ? 1 : 0
             return fill("b", &number)
         case .integer(var value): return fill("x", &value)
@@ -153,12 +153,12 @@ package struct BusMessage {
         return try? Descriptor.duplicate(value)
     }
 
-    /// The content of a variant, if it has that type.
+    /// The content of a variant; nil if its type is not `contents`.
     package func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
         container("v", contents) { read(self) }
     }
 
-    /// An id and an object path, as logind writes both, in a variant; nil if there is none.
+    /// An id and an object path, read from a variant in which logind writes both; nil if there is none.
     package func reference() -> (id: String, path: String)? {
         variant("(so)") { message in
             message.container("r", "so") {
@@ -168,13 +168,14 @@ package struct BusMessage {
         }
     }
 
-    /// A user's number beside its object path, as logind writes both, in a variant; nil if there is none.
+    /// A user's number, read from a variant in which logind writes it beside the user's object path; nil if there is
+    /// none.
     package func userNumber() -> UInt32? {
         variant("(uo)") { message in message.container("r", "uo") { message.smallNumber() } }
     }
 
     /// Whether a PropertiesChanged signal names a property, as changed or as invalidated. If the signal contains the
-    /// property's value and this is a boolean, also returns the value.
+    /// property's value, and the value is a boolean, also returns the value.
     package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)

@@ -7,7 +7,7 @@ import Linux
 /// Receives messages meant for other clients (`org.freedesktop.DBus.Monitoring`), which the bus permits to root and
 /// its own user. The connection can do nothing else.
 package final class BusMonitor {
-    /// Why nothing is received; nil if it works, or is not known yet.
+    /// Why no messages are received; nil if they are, or if that is not known yet.
     package private(set) var trouble: String?
     /// Whether the bus permits monitoring.
     package private(set) var isLooking = false

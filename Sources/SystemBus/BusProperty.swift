@@ -23,7 +23,7 @@ package final class BusProperty<Value: Equatable> {
     package private(set) var value: Value?
     /// Whether a service has answered, or is known to be missing.
     package private(set) var isKnown = false
-    /// Called when either has changed.
+    /// Called when ``value`` or ``isKnown`` has changed.
     package var onChange: (() -> Void)?
 
     private let loop: EventLoop
@@ -40,7 +40,7 @@ package final class BusProperty<Value: Equatable> {
     private var slots: [BusSlot?] = []
     /// Unique names of the services that are present, by index of the place.
     private var owners: [Int: String] = [:]
-    /// Places whose presence is not known yet.
+    /// The indices of places for which the bus has not reported yet whether a service is present.
     private var unheard: Set<Int> = []
     private var question: BusSlot?
 
@@ -48,7 +48,7 @@ package final class BusProperty<Value: Equatable> {
     private static var patience: Duration { .seconds(2) }
     private static var longestDelay: Duration { .seconds(30) }
 
-    /// Starts to follow.
+    /// Starts to follow the property.
     ///
     /// - Parameters:
     ///   - address: a D-Bus address; nil: the system bus.
@@ -97,7 +97,7 @@ package final class BusProperty<Value: Equatable> {
         }
     }
 
-    /// Whether a bus may exist; it may have no path in the file system.
+    /// Whether a bus may exist. Not every bus has a path in the file system that could be checked.
     private var isBusThere: Bool {
         let prefix = "unix:path="
         guard address.hasPrefix(prefix) else { return true }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BusService {
-    /// Subscribes to signals of the service while the handle is kept; those of other senders are dropped.
+    /// Subscribes to signals of the service until the returned handle is released. Signals of other senders are
+    /// dropped.
     ///
     /// - Parameter rule: a match rule without type and sender.
     package func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
@@ -10,7 +11,8 @@ extension BusService {
         }
     }
 
-    /// Calls a method of the service; nil if it is not on the bus. An answer after the service has gone is dropped.
+    /// Calls a method of the service; nil if the service is not on the bus. An answer that comes after the service has
+    /// gone is dropped.
     package func call(
         _ path: String,
         _ interface: String,
@@ -25,8 +27,8 @@ extension BusService {
     }
 }
 
-/// A question to a service about its state, asked again whenever that changes: one call at a time, and one more after it
-/// if something changed while it was pending.
+/// A question to a service about its state, asked again whenever the state changes. Only one call is pending at a time.
+/// If the state may have changed during a call, one more call follows.
 package final class BusQuestion {
     /// Called with the first value of the answer; nil after an error.
     package var onAnswer: (BusValue?) -> Void = { _ in }

@@ -3,8 +3,8 @@
 package import EventLoop
 import Linux
 
-/// Follows a service on a message bus by its well-known name: which client owns it now, also after the bus was lost.
-/// Nothing blocks, and no service is started.
+/// Follows a service on a message bus by its well-known name: which client owns the name now, even if the bus is lost
+/// and comes back. Nothing blocks, and no service is started.
 package final class BusService {
     /// Called when a new connection to the bus was made, so that the handler can subscribe on it.
     package var onConnect: ((BusConnection) -> Void)?
@@ -25,7 +25,7 @@ package final class BusService {
     package private(set) var connection: BusConnection?
     /// Why the bus does not answer; nil if it does.
     package private(set) var trouble: String?
-    /// A D-Bus address.
+    /// The D-Bus address of the bus.
     package let address: String
 
     private let loop: EventLoop
@@ -46,7 +46,7 @@ package final class BusService {
     private static let firstPatience = Duration.seconds(1)
     private static let longestPatience = Duration.seconds(10)
 
-    /// Starts to follow.
+    /// Starts to follow the service.
     ///
     /// - Parameters:
     ///   - address: a D-Bus address; nil: the system bus.

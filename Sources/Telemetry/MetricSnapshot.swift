@@ -35,7 +35,7 @@ public struct MetricSnapshot: Sendable {
         return Metric.allCases.compactMap { metric in known.first { $0.metric == metric } }
     }
 
-    /// The metrics derived from replies that have other uses too.
+    /// The metrics that are computed from the replies to Describe, List and Policies.
     private var own: [MetricFamily] {
         let info = [MetricLabel("version", supervisor.version), MetricLabel("generation", "\(supervisor.instance)")]
         func each(_ metric: Metric, _ value: (AppSummary) -> Double?) -> MetricFamily {

@@ -37,7 +37,7 @@ public struct TransitionSpans: Sendable {
             finishTransition(of: app, event.at, &spans)
             runs[app, default: Run(incarnation: incarnation, began: event.at)].transition = (name, event.at)
         case "state":
-            // The end of a run has an event of its own.
+            // If the run has ended already, by an event of the kind `exit`, a change to not-running begins no new run.
             guard let name = event.to, name != "not-running" || runs[app] != nil else { break }
             var run = runs[app] ?? Run(incarnation: incarnation, began: event.at)
             runs[app] = run
@@ -132,7 +132,8 @@ public struct TransitionSpans: Sendable {
         ["key": .string(name), "value": ["stringValue": .string(value)]]
     }
 
-    /// FNV-1a: every reader of the same events must get the same ids; no more is required of the hash.
+    /// Computes an id by FNV-1a. All readers of the same events must get the same ids; nothing else is required of the
+    /// hash.
     private static func hash(_ parts: [String]) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for part in parts {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Amounts in few columns.
+/// Writes sizes, durations and percentages in so few characters that they fit into a column of the list.
 public enum Amounts {
     /// A number of bytes as text, such as `512B`, `9.8K`, `123M` or `1.5G`: at most five columns.
     public static func memory(_ bytes: Int64) -> String {
@@ -14,7 +14,7 @@ public enum Amounts {
         return "?"
     }
 
-    /// `850ms`, `3.2s`, `42s`, `3m12s`, `5h07m`, `12d4h`, `120d`: at most six columns.
+    /// A duration as text, such as `850ms`, `3.2s`, `42s`, `3m12s`, `5h07m`, `12d4h` or `120d`: at most six columns.
     public static func duration(seconds: Double) -> String {
         guard seconds.isFinite, seconds >= 0, seconds < 1e11 else { return "-" }
         if seconds < 1 { return "\(Int(seconds * 1000))ms" }
@@ -38,7 +38,7 @@ public enum Amounts {
         return "\(min(999, whole / 86_400))d"
     }
 
-    /// `0.0`, `9.9`, `100`.
+    /// A percentage as text, such as `0.0`, `9.9` or `100`.
     public static func percent(_ value: Double) -> String {
         guard value.isFinite, value >= 0 else { return "-" }
         return value < 99.95 ? tenths(value) : "\(Int(min(value, 99_999).rounded()))"

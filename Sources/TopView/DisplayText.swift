@@ -70,7 +70,7 @@ public enum DisplayText {
         return pieces
     }
 
-    /// ASCII for the characters of Torpor's own sentences.
+    /// ASCII replacements for the characters that Torpor's own sentences contain.
     private static let plain: [Unicode.Scalar: String] = [
         "…": "...", "“": "\"", "”": "\"", "‘": "'", "’": "'", "·": "-", "→": ">", "←": "<", "↑": "Up", "↓": "Down",
         "–": "-",

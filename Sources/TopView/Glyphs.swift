@@ -10,7 +10,7 @@ public struct Glyphs: Hashable, Sendable {
     let failed: String
     /// Steps of a sparkline, from zero to the maximum.
     let levels: [String]
-    /// A state in a lane of the timeline.
+    /// How the timeline shows an app that is active. The following glyphs are for the other states.
     let laneActive: String
     let laneInactive: String
     let laneBackground: String

@@ -48,7 +48,7 @@ enum Lanes {
     ///
     /// - Parameters:
     ///   - current: the state now, used if no change of the app is known.
-    ///   - now: columns after it are unknown.
+    ///   - now: the current time; later columns are unknown.
     static func cells(
         _ changes: [StateChange],
         current: ShownState,
@@ -63,7 +63,7 @@ enum Lanes {
         cells.reserveCapacity(columns)
         var index = 0
         let first = changes.first { $0.to != nil }
-        // The state before the first known change; a change without one is usually a first launch.
+        // The state before the first known change. If that change names no earlier state, it is usually a first launch.
         var state: ShownState? = first.map { $0.from } ?? current
         for column in 0..<columns {
             let from = start + (end - start) * Int64(column) / Int64(columns)

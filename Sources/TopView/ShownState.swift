@@ -24,7 +24,7 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
         }
     }
 
-    /// The state of an app, or `failed`.
+    /// The state of an app; `failed` if the supervisor gave up restarting it.
     public init(_ app: AppSummary) {
         self = app.failed ? .failed : ShownState(app.state) ?? .notRunning
     }

@@ -11,9 +11,9 @@ public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case suspended
     /// The state not-running.
     case gone
-    /// Failed, an unrequested exit, an error.
+    /// For a failed app, an exit that was not requested, or an error.
     case failed
-    /// A warning, or something in progress.
+    /// For a warning, or something that is in progress.
     case warning
     /// A state in which all is well.
     case good

@@ -6,7 +6,7 @@ import TorporAPI
 enum ListColumn: CaseIterable, Hashable {
     case name, state, pid, memory, processor, spark, holds, uptime, restarts, last
 
-    /// By priority: columns are added in this order while they fit. A column that does not fit is skipped.
+    /// The columns by priority: they are added in this order while they fit. A column that does not fit is skipped.
     static let byWorth: [ListColumn] = [
         .name, .state, .memory, .processor, .uptime, .last, .spark, .restarts, .pid, .holds,
     ]
@@ -58,7 +58,7 @@ enum ListColumn: CaseIterable, Hashable {
     /// The columns that fit, from left to right, with their widths.
     static func chosen(_ model: TopModel, columns: Int) -> [(column: ListColumn, width: Int)] {
         var widths: [ListColumn: Int] = [:]
-        // The screen's first column holds the mark.
+        // The first column of the screen shows which apps are marked.
         var left = columns - 1
         for column in byWorth where column.least + 1 <= left || column == .name {
             if column == .holds, !model.apps.contains(where: { !$0.holds.isEmpty }) { continue }
@@ -73,7 +73,7 @@ enum ListColumn: CaseIterable, Hashable {
         }
         let names = model.visible.map { DisplayText.width($0.shownName, model.characters) }.max() ?? 0
         let states = model.visible.compactMap { $0.transition }.map { $0.utf8.count + 4 }.max() ?? 0
-        // Reserve room for transitions if there is enough: else the columns would move with each change of state.
+        // Reserve room for transitions if there is enough: otherwise the columns would move with each change of state.
         widen(.name, to: min(names, columns >= 100 ? 32 : 16))
         widen(.state, to: columns >= 140 ? 23 : min(states, columns >= 110 ? 23 : columns >= 70 ? 20 : 15))
         widen(.last, to: 34)
@@ -108,7 +108,7 @@ extension TopLayout {
         more()
     }
 
-    /// Shows the number of apps below at the end of the last row.
+    /// Shows at the end of the last row how many apps are below the screen.
     private mutating func more() {
         let below = model.visible.count - model.first - regions.body.count
         guard below > 0 else { return }

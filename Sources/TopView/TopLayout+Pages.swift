@@ -20,7 +20,7 @@ extension TopLayout {
         }
     }
 
-    /// Writes the title of a page in the row of the list's heads.
+    /// Writes the title of a page into the row where the list shows the heads of its columns.
     private mutating func title(_ what: String, _ app: AppSummary?) {
         let row = regions.head
         var place = 1
@@ -73,7 +73,7 @@ extension TopLayout {
         snapshot()
     }
 
-    /// `     memory:` of `     memory: 1.6 MiB`; nil for other lines.
+    /// The name of a fact in a line: `   memory:` in `   memory: 1.6 MiB`; nil for other lines.
     private static func name(ofFact line: String) -> String? {
         guard line.hasPrefix("  "), let colon = line.firstIndex(of: ":") else { return nil }
         let name = line[...colon]

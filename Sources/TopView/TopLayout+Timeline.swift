@@ -10,7 +10,7 @@ extension TopLayout {
         let start = 1 + width + 3
         let columns = grid.columns - start - 1
         guard columns >= 8 else { return list() }
-        // Align columns to whole multiples of their length: else the past would flicker.
+        // Align columns to whole multiples of their length: otherwise past states would move between columns.
         let length = max(1, model.span * 1_000_000 / Int64(columns))
         let end = (model.now / length + 1) * length
         let begin = end - length * Int64(columns)

@@ -30,7 +30,7 @@ public struct TopLayout {
     let model: TopModel
     var grid: StyledGrid
     let regions: Regions
-    /// The data are old, since the supervisor does not answer.
+    /// Whether the data is old, because the supervisor does not answer.
     let isStale: Bool
 
     private init(_ model: TopModel) {
@@ -66,7 +66,7 @@ public struct TopLayout {
         }
     }
 
-    /// Writes as many groups of parts side by side as fit. Returns the column behind the last.
+    /// Writes as many groups of parts side by side as fit. Returns the column after the last part.
     @discardableResult
     mutating func put(_ groups: [[Part]], row: Int, column: Int = 0, gap: Int = 2) -> Int {
         var place = column
@@ -232,7 +232,7 @@ public struct TopLayout {
         if !model.filter.isEmpty, model.mode == .list || model.mode == .timeline {
             return ("only apps with “\(model.filter)”: Esc shows all", .accent, false)
         }
-        // The list's column is too narrow for the event's sentence.
+        // Show the selected app's last event here, because the column of the list is too narrow for its sentence.
         if model.mode == .list, let name = model.selected, let event = model.lastEvents[name] {
             return ("\(name): \(event.text)", .dim, false)
         }

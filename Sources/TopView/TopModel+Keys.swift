@@ -90,7 +90,7 @@ extension TopModel {
         return mode == .timeline && since < knownSince ? .history(since: since) : nil
     }
 
-    /// A hold of ten minutes; if all targets have one already, its end.
+    /// A request for a hold of ten minutes, or for the end of the hold if all targets have one already.
     private var hold: VerbRequest {
         var request = VerbRequest(verb: .hold, apps: targets)
         let held = Set(apps.filter { $0.holds.contains { $0.contains("torpor top") } }.map(\.name))

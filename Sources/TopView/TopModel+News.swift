@@ -16,7 +16,7 @@ public struct Measurements: Hashable, Sendable {
     private var processorSeconds: Double?
     private var measuredAt: Int64 = 0
 
-    /// Percent of one processor between the last two readings; nil before there are two of one run.
+    /// Percent of one processor between the last two readings; nil before the current run has two readings.
     public var processorPercent: Double? { samples.last?.processorPercent }
 
     /// Adds a reading.
@@ -129,7 +129,7 @@ extension TopModel {
         if changes[name, default: []].count > Self.mostEvents { changes[name]?.removeFirst(Self.mostEvents / 4) }
     }
 
-    /// Adds older events for the timeline: all that exist since a time.
+    /// Adds older events for the timeline: all events from `since` on.
     public mutating func take(history: [EventRecord], since: Int64) {
         var byApp: [String: [StateChange]] = [:]
         for event in history {
@@ -149,7 +149,7 @@ extension TopModel {
     /// Records that all events since this time are known, in microseconds since 1970.
     public mutating func know(since: Int64) { knownSince = min(knownSince, since) }
 
-    /// Adds lines of an app's log; `isFirst`: replaces the lines before them.
+    /// Adds lines of an app's log. If `isFirst`, these lines replace all earlier ones.
     public mutating func take(log lines: [LogLine], isFirst: Bool) {
         if isFirst { (logLines, scroll) = ([], 0) }
         logLines += lines

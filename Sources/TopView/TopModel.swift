@@ -22,7 +22,7 @@ public struct TopModel: Sendable {
     public enum Prompt: Hashable, Sendable {
         /// The user is typing the filter; `before` is the previous one.
         case filter(before: String)
-        /// Whether to force these apps to quit.
+        /// The question whether to force these apps to quit.
         case kill([String])
     }
 
@@ -103,7 +103,7 @@ public struct TopModel: Sendable {
     var listedAt: Int64 = 0
     /// The lines of the page about one app.
     public var details: [String] = []
-    /// The last snapshot of that app.
+    /// The last snapshot of the app whose page is shown.
     public var snapshot: TopSnapshot?
     /// The last lines of an app's log, newest last.
     public internal(set) var logLines: [LogLine] = []
@@ -156,7 +156,7 @@ public struct TopModel: Sendable {
 
     // MARK: Sentences
 
-    /// How long a message stays, in microseconds: errors longer, since they say what to do.
+    /// How long a message stays, in microseconds. Errors stay longer, because they say what to do.
     private static let stays: [Message.Kind: Int64] = [.done: 6_000_000, .busy: 60_000_000, .error: 15_000_000]
 
     /// Shows a message in the status line.

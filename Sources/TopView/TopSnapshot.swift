@@ -11,7 +11,7 @@ public struct TopSnapshot: Hashable, Sendable {
         case text([String])
         /// A PNG, and its size in pixels.
         case picture([UInt8], width: Int, height: Int)
-        /// A kind that terminals cannot show, or too large.
+        /// A snapshot of a kind that terminals cannot show, or one that is too large.
         case other
     }
 

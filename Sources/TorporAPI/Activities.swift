@@ -6,14 +6,14 @@ public import Varlink
 public struct SetActivityRequest: Hashable, Sendable {
     /// The kind of the activity, such as `org.example.note`.
     public var type: String
-    /// What users see in a list of activities.
+    /// The activity's title in lists for users; nil for none.
     public var title: String?
-    /// What the app that continues the activity needs to know: an object; null for nothing.
+    /// Data for the app that continues the activity: an object; null for none.
     public var payload: JSON = .null
-    /// A URL that stands for the activity.
+    /// A URL that identifies what the user works on, such as a web page; nil for none.
     public var url: String?
-    /// Whether the activity can only be continued with the state that the app has saved: then an export contains that
-    /// state.
+    /// Whether the activity can only be continued with the state that the app has saved. If so, an export of the
+    /// activity contains that state.
     public var needsState = false
 
     /// An activity without a title.
@@ -43,15 +43,15 @@ public struct ActivityInfo: Hashable, Sendable {
     public var app: String
     /// The kind of the activity, such as `org.example.note`.
     public var type: String
-    /// What users see; empty for nothing.
+    /// The activity's title in lists for users; empty for none.
     public var title: String
     /// When the activity became the app's current one, microseconds since 1970.
     public var since: Int64
-    /// A URL that stands for the activity.
+    /// A URL that identifies what the user works on, such as a web page; nil for none.
     public var url: String?
     /// Whether the activity can only be continued with the state that the app has saved.
     public var needsState: Bool
-    /// What the app that continues the activity needs to know; null unless it was asked for.
+    /// Data for the app that continues the activity; null in a list of the activities of all apps.
     public var payload: JSON = .null
 
     /// An activity without its payload.
@@ -89,10 +89,10 @@ public struct ContinueActivityRequest: Hashable, Sendable {
     public var from: String?
     /// The app that continues the activity; nil for the best match.
     public var to: String?
-    /// The activity itself, if it comes from another machine; nil for an activity of this machine. ``from`` is then the
-    /// name of the app on the other machine.
+    /// The activity itself, if it comes from another machine; nil for an activity of this machine. If it is set,
+    /// ``from`` is the name of the app on the other machine.
     public var given: SetActivityRequest?
-    /// Whether to reply only which app would continue the activity, without letting that app continue it.
+    /// Whether to reply only which app would continue the activity, without starting that.
     public var asksOnly = false
     /// True to reply when the app has continued the activity; false to reply at once.
     public var wait = true

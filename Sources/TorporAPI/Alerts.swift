@@ -190,13 +190,14 @@ public struct ScheduleAppAlertRequest: Hashable, Sendable {
     }
 }
 
-/// Selects alerts: all alerts of these apps, or only those with these ids or numbers.
+/// Selects alerts: all alerts of some apps, or only those with certain ids or numbers.
 public struct AlertsRequest: Hashable, Sendable {
-    /// Select alerts of these apps: names, patterns or `tag:NAME`; empty for all.
+    /// Select only alerts of these apps: names, patterns or `tag:NAME`; empty for all apps.
     public var apps: [String] = []
-    /// Select alerts with these ids. If `ids` and `numbers` are nil, all alerts; an empty list selects none.
+    /// Select only alerts with these ids; an empty list selects none. If `ids` and `numbers` are both nil, all alerts
+    /// of the apps are selected.
     public var ids: [String]?
-    /// Select alerts with these numbers.
+    /// Select only alerts with these numbers.
     public var numbers: [Int64]?
 
     /// Memberwise initializer.

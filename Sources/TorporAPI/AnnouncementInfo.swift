@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// A service of an app that is announced on the local network.
+/// An app's service that other machines can find on the local network.
 public struct AnnouncementInfo: Hashable, Sendable {
     /// The service's type, such as `_http._tcp`.
     public var type: String

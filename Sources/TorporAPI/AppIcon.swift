@@ -26,7 +26,8 @@ public struct AppIcon: Hashable, Sendable {
     /// A reply without an icon, with the reason.
     public init(trouble: String?) { (mediaType, data, self.trouble) = (nil, [], trouble) }
 
-    /// The media type, detected from the first bytes of a file; SVG from its root element. nil for other formats.
+    /// The media type, detected from the first bytes of a file; for SVG, from the root element. Nil for unknown
+    /// formats.
     private static func mediaType(_ content: [UInt8]) -> String? {
         guard let kind = SnapshotKind(content: content) else { return nil }
         guard kind == .text else { return kind.mediaType }

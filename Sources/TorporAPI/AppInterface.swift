@@ -12,7 +12,7 @@ public enum AppInterface {
         public static let notPermitted = name + ".NotPermitted"
         /// Another process of the app, or another connection of the same process, is its delegate.
         public static let alreadyAttached = name + ".AlreadyAttached"
-        /// The error if the app answers a message for which torpord expects no answer.
+        /// The app has answered a message for which torpord expects no answer.
         public static let notInFlight = name + ".NotInFlight"
         /// The call came on the connection of Attach, which only carries messages to the delegate.
         public static let wrongConnection = name + ".WrongConnection"

@@ -42,7 +42,7 @@ public struct AppMessage: Hashable, Sendable {
 
 /// An app's answer to a message.
 public struct AppAnswer: Hashable, Sendable {
-    /// Whether the app is done with the message.
+    /// How far the app is with the message.
     public enum Result: String, Hashable, Sendable, CaseIterable {
         /// The app is done.
         case done
@@ -55,7 +55,7 @@ public struct AppAnswer: Hashable, Sendable {
         case unhandled
     }
 
-    /// What an app may decline to do when it answers a message.
+    /// What an app may refuse to do when it answers a message.
     public enum Declined: String, Hashable, Sendable, CaseIterable {
         /// Opening the URL.
         case url
@@ -75,9 +75,9 @@ public struct AppAnswer: Hashable, Sendable {
         case failed
     }
 
-    /// The number of the message that the app answers.
+    /// The number of the message that this answers.
     public var id: Int64
-    /// Whether the app is done with the message.
+    /// How far the app is with the message.
     public var result: Result
     /// Why the app failed, or what it is doing, in a sentence.
     public var text: String?
@@ -88,7 +88,7 @@ public struct AppAnswer: Hashable, Sendable {
     /// What the app found, in the answer to performFetch.
     public var fetch: Fetched?
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(id: Int64, result: Result = .done, text: String? = nil) {
         self.id = id
         self.result = result
@@ -121,7 +121,7 @@ public struct AppAnswer: Hashable, Sendable {
         }
     }
 
-    /// The maximum length of `text` in bytes: torpord stores it in histories.
+    /// The maximum length of `text` in bytes. It is limited because torpord stores the text in histories.
     private static let longestText = 1_024
 
     private static func cut(_ text: String) -> String {
@@ -178,7 +178,7 @@ public struct AppSituation: Hashable, Sendable {
     /// The app's connected scenes; nil for an app without scenes inside it.
     public var scenes: [AppScene]?
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(app: String, incarnation: Int64, state: String, transition: String? = nil) {
         self.app = app
         self.incarnation = incarnation

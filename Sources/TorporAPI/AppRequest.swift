@@ -10,22 +10,22 @@ public enum AppRequest: Hashable, Sendable {
     case endTask(token: Int64)
     case claimTasks(tokens: [Int64])
     case backgroundTime
-    /// Store the app's state: `data` in Base64, or the `file` of that name in the app's state directory. `scene` is
-    /// nil for the app itself.
+    /// Store the app's state. `data` contains the state as Base64, or `file` names a file with the state in the app's
+    /// state directory. `scene` is nil for the app itself.
     case saveState(data: String?, file: String?, scene: String?)
     case discardState(scene: String?)
-    /// Store a snapshot: `data` in Base64, or the `file` of that name in the app's state directory. `scene` is nil
-    /// for the app itself.
+    /// Store a snapshot. `data` contains the snapshot as Base64, or `file` names a file with the snapshot in the app's
+    /// state directory. `scene` is nil for the app itself.
     case saveSnapshot(data: String?, file: String?, scene: String?)
     case discardSnapshot(scene: String?)
     case state
     /// Send a message to another app.
     case post(PostRequest)
-    /// Have another app open a URL.
+    /// Ask torpord to open a URL in another app.
     case openURL(String, token: RequestToken?)
     /// Ask whether an app opens URLs of a scheme.
     case canOpen(scheme: String)
-    /// Dequeue messages, for an app without a delegate.
+    /// Dequeue messages. For apps without a delegate, to which torpord does not deliver messages.
     case take(TakeRequest)
     /// Subscribe to a topic.
     case subscribe(SubscribeRequest)
@@ -33,7 +33,7 @@ public enum AppRequest: Hashable, Sendable {
     case settings
     /// Change settings that the app may change itself; `app` in the request is ignored.
     case setSettings(SetSettingsRequest)
-    /// Have a file downloaded or uploaded.
+    /// Download or upload a file.
     case startTransfer(StartTransferRequest)
     /// List the app's transfers in a session; nil for all sessions.
     case transfers(session: String?)
@@ -53,7 +53,7 @@ public enum AppRequest: Hashable, Sendable {
     case permissions
     /// Ask users for a permission.
     case requestPermission(name: String)
-    /// Name what must be refreshed when the app comes to the foreground.
+    /// Name what the app must refresh when it comes to the foreground.
     case setNeedsRefresh(names: [String])
     /// Say what a user is doing in the app now.
     case setActivity(SetActivityRequest)
@@ -161,8 +161,8 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// Adds the parameter `scene` only if there is a scene, because older supervisors, which know no scenes inside
-    /// apps, refuse that parameter.
+    /// Adds the parameter `scene` only if there is a scene, because older supervisors do not know scenes inside apps
+    /// and refuse the parameter.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }
@@ -172,11 +172,11 @@ extension AppRequest {
 
 /// The parameters of Attach.
 public struct AttachRequest: Hashable, Sendable {
-    /// The run of the app (incarnation) that the delegate was attached to before; nil the first time.
+    /// The run of the app (incarnation) to which the delegate was attached before; nil the first time.
     public var incarnation: Int64?
     /// The number of the last message that the delegate received in that incarnation.
     public var after: Int64?
-    /// The tokens of the background tasks that the delegate has begun and not ended.
+    /// The tokens of the background tasks that the delegate has begun and has not ended.
     public var tasks: [Int64] = []
 
     /// A delegate that was never attached.

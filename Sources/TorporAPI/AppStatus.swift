@@ -43,7 +43,7 @@ public struct ProcessInfo: Hashable, Sendable {
     }
 }
 
-/// A deadline of an app that is armed.
+/// An armed deadline of an app.
 public struct DeadlineInfo: Hashable, Sendable {
     /// The name of the deadline in the configuration: `launch`, `background`, `watchdog` …
     public var name: String
@@ -78,7 +78,7 @@ public struct DeadlineInfo: Hashable, Sendable {
 
 /// A line of an app's output.
 public struct LogLine: Hashable, Sendable {
-    /// When the line was written, microseconds since 1970; nil if unknown.
+    /// When the line was written, in microseconds since 1970; nil if unknown.
     public var at: Int64?
     /// The number of the app's run that wrote the line, counted from 1.
     public var incarnation: Int64?
@@ -154,7 +154,7 @@ public enum Suspender: String, Hashable, Sendable {
     case launch
     /// A user requested the suspension: the app is suspended as soon as nothing keeps it awake.
     case asked
-    /// A policy may suspend the app when its background time is used up.
+    /// A policy may suspend the app once the app's background time is used up.
     case policy
     /// No policy is in use, so only a user's request suspends the app.
     case nobody
@@ -239,7 +239,8 @@ public struct ContainerInfo: Hashable, Sendable {
     }
 }
 
-/// The fields of ``AppStatus`` for an app's container, sandbox and protected data, which most apps do not have.
+/// The fields of ``AppStatus`` about an app's container, sandbox and protected data, most of which are nil for most
+/// apps.
 private struct Walls: Hashable, Sendable {
     var container: ContainerInfo?
     var sandbox: SandboxInfo?
@@ -284,7 +285,8 @@ public struct AppStatus: Hashable, Sendable {
         get { summary.heldBack }
         set { summary.heldBack = newValue }
     }
-    /// If a user force-quit the app: what that means for events that would launch it, in words; otherwise nil.
+    /// What a force quit by a user means for events that would launch the app, in words; nil if no user has force-quit
+    /// the app.
     public var forceQuit: String?
     /// The app's memory limit in bytes.
     public var memoryLimit: Int64?
@@ -292,7 +294,8 @@ public struct AppStatus: Hashable, Sendable {
     public var mailbox: Int64 = 0
     /// How many messages to the app were handled by no app.
     public var unhandled: Int64 = 0
-    /// The message that the app works on; nil if there is none, or if a transition of the app waits for its answer.
+    /// The message that the app is working on; nil if there is none, or if a transition of the app waits for the
+    /// answer.
     public var work: WorkInfo? {
         get { places.work }
         set { places.work = newValue }
@@ -320,13 +323,14 @@ public struct AppStatus: Hashable, Sendable {
         set { places.bundlePutBack = newValue }
     }
     private var places = Places()
-    /// Settings whose stored values no longer fit their declaration: torpord treats them as not set.
+    /// The names of settings whose stored values no longer fit their declaration. torpord treats these settings as not
+    /// set.
     public var unfitSettings: [String] = []
     /// The app's armed deadlines.
     public var deadlines: [DeadlineInfo] = []
     /// Whether the app is stopped by a signal (SIGSTOP …) from itself or from a process other than torpord.
     public var stopped = false
-    /// Whether a debugger traces the app: its deadlines are then off.
+    /// Whether a debugger traces the app, which disables the app's deadlines.
     public var traced = false
     /// Whether the app was launched with an older configuration than the current one.
     public var outdated = false
@@ -336,7 +340,7 @@ public struct AppStatus: Hashable, Sendable {
     public var archiveAside: ArchiveInfo?
     /// The app's snapshot from when it was last in the background; nil if there is none.
     public var snapshot: SnapshotInfo?
-    /// The sockets that the supervisor holds for the app.
+    /// The sockets that torpord has bound for the app.
     public var sockets: [SocketInfo] = []
     /// The app's services on the local network.
     public var announcements: [AnnouncementInfo] {

@@ -4,7 +4,7 @@ public import Varlink
 
 /// How an app's last run ended.
 public struct LastExit: Hashable, Sendable {
-    /// The termination reason, one of docs/lifecycle.md.
+    /// The termination reason: one of those in docs/lifecycle.md.
     public var reason: String
     /// The exit code, if the app exited by itself.
     public var code: Int32?
@@ -120,7 +120,7 @@ public struct AppSummary: Hashable, Sendable {
     /// The app's badge, the number at its menu entry, 1 to 9999; nil if it has none.
     public var badge: Int64?
     /// Whether this machine owns the app: `none`, `here`, or `forced` (this machine does not own the app, but a user
-    /// has started it all the same). nil for an app without `owner = "external"`.
+    /// has started it nevertheless). Nil for an app without `owner = "external"`.
     public var owner: String?
     /// Milliseconds until the ownership ends; nil if it does not end by itself.
     public var ownedMilliseconds: Int64?
@@ -129,7 +129,7 @@ public struct AppSummary: Hashable, Sendable {
     /// Whether the app runs in a sandbox.
     public var isSandboxed = false
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         name: String,
         state: String,
@@ -215,8 +215,8 @@ public struct AppSummary: Hashable, Sendable {
         isSandboxed = try fields.optionalBool("sandboxed") ?? false
     }
 
-    /// How the app's last run ended, as text (``LastExit/sentence``). If an app in a sandbox failed, the text says
-    /// where: what the sandbox denies, a program reports in its own words or not at all.
+    /// How the app's last run ended, as text (``LastExit/sentence``). If an app in a sandbox has failed, the text
+    /// mentions the sandbox, because many programs do not report which access was denied to them.
     public var exitSentence: String? {
         lastExit.map { $0.sentence + (isSandboxed && $0.reason == "exit-failure" ? " in its sandbox" : "") }
     }
@@ -226,13 +226,13 @@ public struct AppSummary: Hashable, Sendable {
 
     var object: JSONObject {
         var object = JSONObject()
-        // Those of a status come after them.
+        // Also reserve memory for the fields of a status, which may be added to this object.
         object.reserve(96)
         addMembers(to: &object)
         return object
     }
 
-    /// Appends the same object as JSON text.
+    /// Appends the JSON object as text.
     public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
 
     private func addMembers(to members: inout some JSONMembers & ~Copyable) {

@@ -10,7 +10,7 @@ public struct ApplyRequest: Hashable, Sendable {
     public var restart = false
     /// Apply even a configuration without apps, which removes all existing apps.
     public var force = false
-    /// Exact names, globs or `tag:NAME`: the apps to which `restart` and `diff` apply; empty means all.
+    /// The apps to which `restart` and `diff` apply: exact names, globs or `tag:NAME`; empty means all.
     public var apps: [String] = []
     /// True to reply when everything that the call caused is done; false to reply at once.
     public var wait = true
@@ -52,7 +52,7 @@ public struct ApplyRequest: Hashable, Sendable {
 
 /// A key of the configuration whose value has changed.
 public struct KeyChangeInfo: Hashable, Sendable {
-    /// The key, with the tables that contain it.
+    /// The key, including the tables that contain it.
     public var key: String
     /// The old value; nil if the key was not set.
     public var old: String?
@@ -104,7 +104,7 @@ public struct AppliedApp: Hashable, Sendable {
     /// app was not ended, since a launch would fail), or a termination reason.
     public var error: String?
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(app: String, kind: String, changes: [KeyChangeInfo] = [], ok: Bool = true, message: String) {
         self.app = app
         self.kind = kind

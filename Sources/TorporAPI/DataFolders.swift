@@ -12,15 +12,15 @@ public struct DataFoldersInfo: Hashable, Sendable {
     public var isConfigured: Bool
     /// The last version of the app that launched successfully; nil if none did.
     public var version: String?
-    /// Bytes on the disk in `documents`.
+    /// The disk space that `documents` uses, in bytes.
     public var documents: Int64 = 0
-    /// Bytes on the disk in `library`.
+    /// The disk space that `library` uses, in bytes.
     public var library: Int64 = 0
-    /// Bytes on the disk in `caches`.
+    /// The disk space that `caches` uses, in bytes.
     public var caches: Int64 = 0
-    /// Bytes on the disk in `tmp`.
+    /// The disk space that `tmp` uses, in bytes.
     public var temporary: Int64 = 0
-    /// Whether the sizes are complete: false if there were too many files, or some were not readable.
+    /// Whether the sizes are complete. They are not if there were too many files, or if some files were not readable.
     public var isWhole = true
 
     /// The data folders of an app that has stored nothing yet.

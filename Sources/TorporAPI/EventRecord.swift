@@ -21,12 +21,12 @@ public struct EventRecord: Hashable, Sendable {
     public var to: String?
     /// What happened, a sentence for users.
     public var text: String
-    /// The termination reason, or the client that requested what happened; nil for other events.
+    /// The termination reason, or the client that requested the change; nil for other events.
     public var reason: String?
     /// More data about the event, for programs.
     public var details: JSON
 
-    /// Memberwise initializer.
+    /// Sets all fields except the number, which the event gets when it is logged.
     public init(
         at: Int64,
         app: String? = nil,
@@ -74,7 +74,7 @@ public struct EventRecord: Hashable, Sendable {
     }
 }
 
-/// The result of a check of `torpor doctor`: something that the machine offers or lacks.
+/// A result of `torpor doctor`: whether the machine offers something that torpord needs or can use.
 public struct DoctorCheck: Hashable, Sendable {
     /// What was checked, such as `cgroup v2`.
     public var name: String

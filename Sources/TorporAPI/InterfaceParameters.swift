@@ -6,8 +6,7 @@ extension ManagerInterface {
     /// The names of the parameters of each method, parsed from ``description``.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // A comment may contain the word "method" too, but only a method's definition has it at the beginning of a
-        // line.
+        // Split only at "method" at the beginning of a line, because a comment may contain that word too.
         for text in description.split(separator: "\nmethod ").dropFirst() {
             let name = text.prefix { $0 != "(" }
             var depth = 0
@@ -29,7 +28,7 @@ extension ManagerInterface {
         return parameters
     }()
 
-    /// The parameters of all verbs together: a verb ignores the parameters of other verbs.
+    /// The parameters of all verbs together, because a verb ignores the parameters of other verbs.
     private static let ofVerbs = Verb.allCases.flatMap { parameters[$0.rawValue] ?? [] }
 
     /// Throws for a parameter that the method does not have, which would otherwise be ignored silently. The

@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// Where in systemd's journal an app's output is (`log = "journal"`).
+/// Where systemd's journal contains the output of an app (`log = "journal"`).
 public struct JournalPlace: Hashable, Sendable {
     /// The SYSLOG_IDENTIFIER of the app's entries; other programs may use the same identifier.
     public var identifier: String
@@ -36,7 +36,7 @@ public struct JournalPlace: Hashable, Sendable {
 }
 
 extension JournalPlace {
-    /// Reads the field for this type; nil if the field is absent.
+    /// Reads the field that contains this value; nil if the field is absent.
     static func optional(_ fields: Fields) throws(FieldError) -> JournalPlace? {
         guard let json = fields["journal"], json != .null else { return nil }
         return try JournalPlace(json: json)

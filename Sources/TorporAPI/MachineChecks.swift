@@ -4,7 +4,7 @@ import Linux
 
 /// What the machine and this user offer a supervisor: the checks of `torpor doctor` that need no running supervisor.
 public struct MachineChecks {
-    /// How many apps the machine must have room for.
+    /// The number of apps for which the machine must have enough resources.
     public let apps: Int
 
     /// Creates checks for this number of apps.
@@ -60,7 +60,7 @@ public struct MachineChecks {
         )
     }
 
-    /// For each cgroup controller: its files in a cgroup, and what does not work without it.
+    /// For each cgroup controller: the files that it adds to a cgroup, and what does not work without the controller.
     private static let purposes: [(controller: String, files: String, cost: String)] = [
         (
             "cpu", "cpu.weight, cpu.max",
@@ -78,8 +78,8 @@ public struct MachineChecks {
         ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
-    /// Checks of the controllers of apps' cgroups: one lists the available controllers, and there is one for each
-    /// missing controller.
+    /// Checks of the controllers of apps' cgroups. The first check lists the available controllers, and each further
+    /// check is about a missing controller.
     ///
     /// - Parameter obstacle: returns why a controller is missing, as the end of a sentence.
     public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {

@@ -13,7 +13,7 @@ public struct PostRequest: Hashable, Sendable {
     /// How to merge the message with queued messages of the same topic: `all`, `latest`, `count`, `merge` or `net`;
     /// nil for the app's setting for the topic.
     public var coalesce: String?
-    /// Messages are merged only if they have the same key.
+    /// Queued messages are merged with this message only if they have the same key.
     public var key: String?
     /// Whether the message wakes the app; nil for the app's setting for the topic.
     public var urgent: Bool?
@@ -26,7 +26,7 @@ public struct PostRequest: Hashable, Sendable {
     /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(app: String, topic: String) {
         self.app = app
         self.topic = topic
@@ -115,7 +115,7 @@ public struct MailInfo: Hashable, Sendable {
     public var sender: String
     /// How many posted messages were merged into this message.
     public var count: Int64
-    /// When the first of the merged messages was posted, microseconds since 1970.
+    /// When the first of the merged messages was posted, in microseconds since 1970.
     public var firstAt: Int64
     /// When the last of the merged messages was posted, microseconds since 1970.
     public var lastAt: Int64
@@ -123,10 +123,10 @@ public struct MailInfo: Hashable, Sendable {
     public var wake: String?
     /// Whether the message was delivered to the app, but not answered yet.
     public var inFlight = false
-    /// In how many runs of the app the message was delivered and not answered, including the present one.
+    /// The number of runs of the app in which the message was delivered and not answered, including the present run.
     public var attempts: Int64 = 0
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         id: Int64,
         topic: String,
@@ -207,16 +207,16 @@ public struct MailboxRequest: Hashable, Sendable {
 public struct MailboxStatus: Hashable, Sendable {
     /// The messages that are queued, or that this call removed; the oldest first.
     public var mail: [MailInfo]
-    /// How many messages may be queued.
+    /// The maximum number of queued messages.
     public var limit: Int64
-    /// Bytes of all queued messages.
+    /// The size of all queued messages, in bytes.
     public var bytes: Int64
-    /// The most bytes that may be queued; nil for no limit.
+    /// The maximum size of all queued messages, in bytes; nil for no limit.
     public var bytesLimit: Int64?
-    /// How many messages to the app are no longer delivered.
+    /// The number of messages to the app that torpord no longer delivers.
     public var unhandled: Int64 = 0
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
         self.mail = mail
         self.limit = limit
@@ -271,7 +271,7 @@ public struct TakeRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of Subscribe in `io.torpor.App`, like those of an entry of `topics` in the app's configuration.
+/// The parameters of Subscribe in `io.torpor.App`. They correspond to an entry of `topics` in the app's configuration.
 public struct SubscribeRequest: Hashable, Sendable {
     /// The topic, or a pattern of topics.
     public var topic: String
@@ -286,7 +286,7 @@ public struct SubscribeRequest: Hashable, Sendable {
     /// Whether to end the subscription.
     public var end = false
 
-    /// Memberwise initializer.
+    /// Sets the topic; the other fields keep their defaults.
     public init(topic: String) { self.topic = topic }
 
     init(fields: Fields) throws(FieldError) {

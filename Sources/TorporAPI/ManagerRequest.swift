@@ -16,7 +16,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case signal(app: String, signal: String, token: RequestToken? = nil)
     /// Send an app a message, now or when it wakes.
     case post(PostRequest)
-    /// Have an app open a URL or a file.
+    /// Ask an app to open a URL or a file.
     case open(OpenRequest)
     /// Bring a scene of a template to the foreground; create the scene if it does not exist.
     case openScene(OpenSceneRequest)
@@ -58,7 +58,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case protection
     /// Lock protected data.
     case lockData
-    /// Unlock protected data. The caller must have given the keys of the data to the kernel before.
+    /// Unlock protected data. The caller must already have given the keys of the data to the kernel.
     case unlockData
     /// List the settings of an app.
     case settings(app: String)
@@ -66,7 +66,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case setSettings(SetSettingsRequest)
     /// List the current activities of all apps; with `app`, return only that app's activity, with its payload.
     case activities(app: String?)
-    /// Have an app continue an activity.
+    /// Ask an app to continue an activity.
     case continueActivity(ContinueActivityRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
@@ -276,10 +276,10 @@ public struct LogsRequest: Hashable, Sendable {
     /// Continue after an earlier reply that had this cursor; `lines` and `since` are then ignored.
     public var cursor: String?
     /// Whether to return only what fits into one reply, for clients that poll. This is not a parameter of the call: the
-    /// client just makes the call without `more`.
+    /// client makes the call without `more`.
     public var isOneReply = false
 
-    /// Memberwise initializer.
+    /// Sets the app's name; the other fields keep their defaults.
     public init(app: String) { self.app = app }
 
     init(fields: Fields) throws(FieldError) {

@@ -12,7 +12,7 @@ public struct MemoryChecks {
     /// Checks the machine.
     public init() { self.init(root: "", support: MemoryAdvice.support) }
 
-    /// Reads the kernel's files below `root`; `support` is whether the supervisor may page out apps.
+    /// Creates checks that read the kernel's files below `root`. `support`: whether the supervisor may page out apps.
     package init(root: String, support: MemoryAdvice.Support) {
         self.root = root
         self.support = support
@@ -23,7 +23,7 @@ public struct MemoryChecks {
     /// All checks.
     public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] + bound }
 
-    /// Checks whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and whether
+    /// Checks whether the supervisor's own memory stays in RAM: how many bytes of it are locked (mlock(2)), and whether
     /// it may lock any. torpord locks its memory once it is idle after its start.
     public static func ownMemory(lockedBytes: UInt64, isAllowed: Bool) -> DoctorCheck {
         let ok = lockedBytes > 0 || isAllowed
@@ -91,8 +91,8 @@ public struct MemoryChecks {
 
     private var hasZram: Bool { swapSpace.areas.contains { $0.zram != nil } }
 
-    /// Why the swap area that the kernel uses first is slow; nil if that area is not slow. The kernel fills the area
-    /// with the highest priority first (swapon(2)).
+    /// Why the swap area that the kernel uses first is slow; nil if it is not. The kernel first fills the area with the
+    /// highest priority (swapon(2)).
     private var slowSwap: String? {
         guard let first = swapSpace.areas.max(by: { $0.priority < $1.priority }), first.zram == nil,
             BlockDevice.isRotational(first.path, root: root) == true
@@ -109,11 +109,11 @@ public struct MemoryChecks {
         return "it is full: suspended apps keep their memory, and are terminated instead of paged out; make it larger"
     }
 
-    /// How to improve swap, although nothing is wrong with it; nil if there is no advice.
+    /// Advice how to make swap faster, although it works; nil if there is none.
     private var advice: String? {
         if !hasZram {
-            // With zswap there is no advice: it keeps frequently used pages compressed in memory, as zram does with
-            // all pages.
+            // Give no advice if zswap is in use: zswap keeps frequently used pages compressed in memory, as zram does
+            // with all pages.
             return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"
@@ -124,7 +124,7 @@ public struct MemoryChecks {
             + "on disks: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d makes it permanent)"
     }
 
-    /// How to set up a zram device of a suitable size; one line for each tool.
+    /// Instructions to set up a zram device of a suitable size, with one line for each tool.
     private var recipe: String {
         let (percent, expression) = Self.zramSize(total)
         let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
@@ -139,9 +139,9 @@ public struct MemoryChecks {
             """
     }
 
-    /// How large a zram device should be: as percent of memory, and as a size for zram-generator.conf(5). With up to
-    /// 8 GiB of memory the device is as large as memory, since pages shrink to about a third; with 16 GiB or more
-    /// half as large; otherwise 8 GiB.
+    /// The size of a suitable zram device, as percent of memory and as a size for zram-generator.conf(5). With up to 8
+    /// GiB of memory, the device is as large as the memory, because pages shrink to about a third. With 16 GiB or more,
+    /// it is half as large as the memory; otherwise 8 GiB.
     package static func zramSize(_ total: UInt64) -> (percent: UInt64, expression: String) {
         let little: UInt64 = 8 << 30
         if total <= little { return (100, "ram") }
@@ -233,7 +233,7 @@ public struct MemoryChecks {
             guard let comm = try? File.readString("\(root)/proc/\(pid)/comm", limit: 64) else { continue }
             let name = comm.split(separator: "\n").first.map(String.init) ?? ""
             guard let killer = Self.killers.first(where: { $0.0 == name }) else { continue }
-            // earlyoom and nohang have one process each: do not report a short-lived child as a second one.
+            // Each of earlyoom and nohang is one process, so do not report a short-lived child as a second one.
             if !found.contains(where: { $0.0 == name }) { found.append((name, pid, killer.1)) }
         }
         return found

@@ -16,18 +16,20 @@ public struct MemoryStatus: Hashable, Sendable {
     public var swapTotalBytes: Int64
     /// Bytes of swap that are not in use.
     public var swapFreeBytes: Int64
-    /// Percent of the last 10 s in which some task waited for memory; nil if the kernel does not say.
+    /// The percentage of the last 10 s in which at least one task waited for memory; nil if the kernel does not report
+    /// it.
     public var somePercent: Double?
-    /// How many percent of the last 10 s all tasks waited for memory at once; nil if the kernel does not report it.
+    /// The percentage of the last 10 s in which all tasks waited for memory at the same time; nil if the kernel does
+    /// not report it.
     public var fullPercent: Double?
     /// The policy that orders evictions; nil for the supervisor's own order.
     public var policy: String?
-    /// Every running app, in the order of eviction.
+    /// All running apps, in the order in which torpord would evict them.
     public var apps: [AppMemory]
-    /// The steps that torpord would take, one after the other, if no step ended the shortage.
+    /// The steps that torpord would take, one after the other, as long as the shortage lasts.
     public var steps: [MemoryStep]
 
-    /// Sets what is known about the machine.
+    /// Sets the fields about the machine.
     public init(level: String, totalBytes: Int64, availableBytes: Int64, swapTotalBytes: Int64, swapFreeBytes: Int64) {
         self.level = level
         self.totalBytes = totalBytes
@@ -72,7 +74,8 @@ public struct AppMemory: Hashable, Sendable {
     public var app: String
     /// The app's state.
     public var state: String
-    /// Bytes of the app in memory: of its cgroup, or without one the proportional set size (PSS) of its processes.
+    /// Bytes of the app that are in memory: of its cgroup or, without a cgroup, the proportional set size (PSS) of its
+    /// processes.
     public var residentBytes: Int64
     /// Bytes of the app in swap.
     public var swappedBytes: Int64
@@ -134,7 +137,7 @@ public struct AppMemory: Hashable, Sendable {
 public struct MemoryStep: Hashable, Sendable {
     /// The kind of step: `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
     public var rung: String
-    /// The apps concerned; more than one only if `rung` is `tell`.
+    /// The apps that the step concerns. Only the step `tell` can concern several apps.
     public var apps: [String]
     /// The maximum number of bytes that the step would free; nil if unknown.
     public var bytes: Int64?

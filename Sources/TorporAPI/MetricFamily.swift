@@ -18,14 +18,14 @@ public struct MetricFamily: Hashable, Sendable {
     /// A metric with one value and no labels.
     public init(_ metric: Metric, _ value: Double) { self.init(metric, [MetricSample([], value)]) }
 
-    /// The samples of a state set: 1 for the current state, 0 for all others.
+    /// The samples of a state set, which has a sample for each state: 1 for the current state, 0 for all others.
     public static func state(
         of metric: Metric,
         _ labels: [MetricLabel],
         is state: String,
         of states: [String]
     ) -> [MetricSample] {
-        // A state that this version does not know gets a sample of its own.
+        // If this version does not know the state, add a sample for it.
         (states.contains(state) ? states : states + [state]).map {
             MetricSample(labels + [MetricLabel(metric.rawValue, $0)], $0 == state ? 1 : 0)
         }

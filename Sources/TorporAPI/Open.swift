@@ -61,7 +61,7 @@ public struct OpenRequest: Hashable, Sendable {
         token = try fields.optionalToken("token")
     }
 
-    /// The parameters of the method Handlers: just the URL or file. The method Open has further parameters.
+    /// The parameters of the method Handlers, which are only the URL or file. The method Open has further parameters.
     var targetParameters: JSON { .object(targetObject) }
 
     private var targetObject: JSONObject {

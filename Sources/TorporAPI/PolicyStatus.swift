@@ -25,17 +25,17 @@ public struct PolicyStatus: Hashable, Sendable {
     public var summary: String?
     /// The version of the policy interface that the policy was compiled with.
     public var abi: Int64?
-    /// How often torpord has asked the policy.
+    /// How often torpord has asked the policy for advice.
     public var questions: Int64 = 0
     /// How many pieces of the policy's advice changed something.
     public var taken: Int64 = 0
-    /// How many pieces of advice changed nothing, because what they advised was the case already.
+    /// How many pieces of advice changed nothing, because the app already was as they advised.
     public var idle: Int64 = 0
     /// How many pieces of advice were only reported, because the policy's mode is `advise`.
     public var told: Int64 = 0
     /// How many pieces of advice torpord refused, because they violated the rules or came too late.
     public var refused: Int64 = 0
-    /// How many pieces of advice were ignored, because the policy changed its mind too often.
+    /// How many pieces of advice were ignored, because they contradicted the policy's earlier advice too often.
     public var damped: Int64 = 0
     /// How many pieces of advice had no effect, because an earlier policy in the chain overruled them.
     public var overruled: Int64 = 0
@@ -58,7 +58,7 @@ public struct PolicyStatus: Hashable, Sendable {
     /// The policy's last error, in a sentence.
     public var lastFailure: String?
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(name: String, path: String, state: String, mode: String, isolation: String) {
         self.name = name
         self.path = path

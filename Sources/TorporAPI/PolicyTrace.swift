@@ -2,8 +2,8 @@
 
 public import Varlink
 
-/// A line of a recording: what policies were asked, and what torpord did with their advice. RecordPolicies replies
-/// with such lines of JSON, and ‘torpor events --record’ writes them to a file.
+/// A line of a recording, which shows what policies were asked and what torpord did with their advice. RecordPolicies
+/// replies with such lines of JSON, and ‘torpor events --record’ writes them to a file.
 ///
 /// The first line is a ``PolicyTraceHeader``, every other line a ``PolicyTraceRound``. If the supervisor is replaced
 /// during a recording, or skips lines because the reader is slow, another header follows, and then a round with the
@@ -45,9 +45,10 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     public var torpor: String
     /// The version of the supervisor's policy ABI, which defines the fields and their values.
     public var abi: Int64
-    /// The number of the torpord instance. When the number changes, the policies have lost what they had in memory.
+    /// The number of the torpord instance. A new number means that the policies were loaded again and have lost what
+    /// they had in memory.
     public var instance: Int64
-    /// The interval, in milliseconds, of the lines with new measurements that are recorded even if no event occurs.
+    /// The interval, in milliseconds, at which a line with new measurements is recorded even if no event occurs.
     public var everyMilliseconds: Int64
     /// The policies, in the order in which they are asked.
     public var policies: [Policy]
@@ -72,7 +73,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
         }
     }
 
-    /// Memberwise initializer.
+    /// Sets all fields except the version, which is that of this program.
     public init(torpor: String, abi: Int64, instance: Int64, everyMilliseconds: Int64, policies: [Policy]) {
         version = PolicyTraceLine.version
         self.torpor = torpor
@@ -123,10 +124,10 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     }
 }
 
-/// A question to all policies: the data that the policies saw, and the result. A round without events was not put to
-/// any policy; it contains the data that policies would have seen.
+/// One question to all policies: the data that the policies saw, their advice, and what torpord did with the advice. A
+/// round without events was sent to no policy: it contains the data that the policies would have seen.
 public struct PolicyTraceRound: Hashable, Sendable {
-    /// When the policies were asked: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
+    /// When the policies were asked, in microseconds of CLOCK_MONOTONIC (`torpor_policy_system.now`).
     public var at: Int64
     /// When the policies were asked, microseconds since 1970.
     public var realtime: Int64

@@ -18,7 +18,7 @@ extension PolicyTraceRound {
         public var reason: Int64
         /// When the event happened, microseconds of CLOCK_MONOTONIC.
         public var at: Int64
-        /// A delay in microseconds; nil for never.
+        /// If the app ended, the delay until its restart, in microseconds; nil if it is not restarted.
         public var delay: Int64?
 
         /// Memberwise initializer.
@@ -67,7 +67,7 @@ extension PolicyTraceRound {
     public struct App: Hashable, Sendable {
         /// The app's index in the recording.
         public var place: Int64
-        /// The app's name if the index belongs to another app than before; otherwise nil. With a name, fields that
+        /// The app's name, if the index belonged to another app before; otherwise nil. If there is a name, fields that
         /// are missing in `fields` have the values of an app that never ran.
         public var name: String?
         /// The app's tags; empty if `name` is nil.

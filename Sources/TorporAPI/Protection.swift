@@ -14,7 +14,7 @@ public struct ProtectionInfo: Hashable, Sendable {
     public var folder: String
     /// Whether the kernel encrypts the folder; nil if the folder was not opened yet, so that this is unknown.
     public var isEncrypted: Bool?
-    /// Why the data stays locked, or which files in the folder are still in use; nil if there is nothing to say.
+    /// Why the data stays locked, or which files in the folder are still in use; nil if neither applies.
     public var message: String?
 
     /// Creates the information about a folder that was not opened yet.

@@ -56,7 +56,7 @@ public struct ThreadStack: Hashable, Sendable {
     /// read the stack is installed.
     public var userStack: [String] = []
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(pid: Int32? = nil, tid: Int32, name: String, state: String, stack: [String]) {
         self.pid = pid
         self.tid = tid
@@ -99,7 +99,7 @@ public struct Report: Hashable, Sendable {
     public var pid: Int32?
     /// When the app ended, microseconds since 1970.
     public var at: Int64
-    /// The termination reason, one of docs/lifecycle.md.
+    /// The termination reason: one of those in docs/lifecycle.md.
     public var reason: String
     /// The reason's code, such as 0x8badf00d.
     public var code: Int64?
@@ -120,16 +120,16 @@ public struct Report: Hashable, Sendable {
     /// What the app had to do before the deadline: `ready`, `heartbeat`, `tasks`, or the message that it had to
     /// answer.
     public var due: String?
-    /// The length of the missed deadline, in milliseconds.
+    /// The time between the start of the missed deadline and its end, in milliseconds.
     public var deadlineMilliseconds: Int64?
     /// By how much the app extended the missed deadline, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// The time from when the deadline was armed until torpord noticed that it was missed, in milliseconds. Time during
+    /// The time from the start of the deadline until torpord noticed that it was missed, in milliseconds. Time during
     /// which a debugger was attached does not count.
     public var usedMilliseconds: Int64?
-    /// How long after the deadline the app did what was due or exited, in milliseconds; nil if it did neither.
+    /// How long after the deadline the app did what it had to do, or exited, in milliseconds; nil if it did neither.
     public var lateMilliseconds: Int64?
-    /// Whether the app did what was due, but only after the deadline.
+    /// Whether the app did what it had to do, but only after the deadline.
     public var answered = false
     /// Seconds from launch to end.
     public var wallSeconds: Double?
@@ -157,10 +157,10 @@ public struct Report: Hashable, Sendable {
     public var threads: [ThreadStack] = []
     /// How long the app's launch took.
     public var launch: LaunchTimes?
-    /// What happened in the run; for a long run only the beginning and the end.
+    /// The events of the run; of a long run only those at the beginning and at the end.
     public var timeline: [TimelineEntry] = []
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(app: String, incarnation: Int64, at: Int64, reason: String, state: String) {
         self.app = app
         self.incarnation = incarnation

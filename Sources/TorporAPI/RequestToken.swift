@@ -5,10 +5,10 @@
 ///
 /// On the wire, the token is a string of hexadecimal digits, because some JSON libraries damage 64-bit numbers.
 public struct RequestToken: Hashable, Sendable {
-    /// The token's number, never 0. Its lowest bit is always 0: the store of used tokens keeps a flag there.
+    /// The token's number, never 0. Its lowest bit is always 0, because the store of used tokens keeps a flag there.
     public let value: UInt64
 
-    /// A token that no other request has.
+    /// Creates a random token, which in practice no other request has.
     public static func random() -> RequestToken {
         RequestToken(value: .random(in: 1...(.max >> 1)) << 1)
     }

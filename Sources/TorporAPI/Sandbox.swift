@@ -8,10 +8,10 @@ public struct SandboxInfo: Hashable, Sendable {
     public var mode: String
     /// The permissions that the app asks for.
     public var permissions: [PermissionInfo] = []
-    /// The parts of the sandbox that this machine does not enforce, one sentence each.
+    /// The parts of the sandbox that this machine does not enforce, as one sentence for each.
     public var unenforced: [String] = []
-    /// How many accesses were denied to the app since torpord started; nil if torpord cannot see denials, or has seen
-    /// none.
+    /// The number of accesses that were denied to the app since torpord started; nil if torpord cannot see denials, or
+    /// has seen none.
     public var denials: Int64?
     /// The last access that was denied to the app; nil if torpord has seen none.
     public var lastDenial: DenialInfo?
@@ -98,7 +98,7 @@ public struct PermissionInfo: Hashable, Sendable {
         self.ports = ports
     }
 
-    /// The purpose in the first of `languages` that ``purposes`` has a text for; otherwise ``purpose``.
+    /// The purpose in the first of `languages` for which ``purposes`` has a text; otherwise ``purpose``.
     public func purpose(in languages: [String]) -> String {
         AppSummary.text(purpose, purposes, in: languages) ?? purpose
     }

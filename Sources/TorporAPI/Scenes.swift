@@ -10,7 +10,7 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var name: String
     /// The session: data that the scene receives when it is first opened; null for nothing.
     public var session: JSON = .null
-    /// Launch the scene into the background.
+    /// Launch the scene into the background instead of the foreground.
     public var background = false
     /// Whether to create the scene without launching it. Use this for a remote client that is about to connect to the
     /// scene's socket: that connection launches the scene.
@@ -25,7 +25,7 @@ public struct OpenSceneRequest: Hashable, Sendable {
     /// The maximum size of `session`, in bytes of JSON.
     public static let longestSession = 4096
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(template: String, name: String) { (self.template, self.name) = (template, name) }
 
     init(fields: Fields) throws(FieldError) {
@@ -68,8 +68,8 @@ public struct SceneInfo: Hashable, Sendable {
     public var template: String
     /// The scene's own name, without the name of the template.
     public var name: String
-    /// The state of the scene's app; for a scene inside an app, the scene's own state. It is `unattached` if the
-    /// scene's app has no process, or if the scene inside an app is not connected.
+    /// The state of the scene's app or, for a scene inside an app, the state of the scene itself. It is `unattached` if
+    /// the scene's app has no process, or if the scene inside an app is not connected.
     public var state: String
     /// When the scene was first opened, microseconds since 1970.
     public var openedAt: Int64
@@ -81,8 +81,8 @@ public struct SceneInfo: Hashable, Sendable {
     public var discardedAt: Int64?
     /// Whether the scene's template is no longer in the configuration.
     public var lacksTemplate: Bool
-    /// How many processes the scene's cgroup has; only for a connected scene inside an app that has a cgroup per
-    /// scene (`scenes.cgroups`).
+    /// The number of processes in the scene's cgroup. Only for a connected scene inside an app that has a cgroup for
+    /// each scene (`scenes.cgroups`); otherwise nil.
     public var processes: Int64?
     /// Whether the processes of the scene's cgroup are frozen; nil for a scene without its own cgroup.
     public var isFrozen: Bool?
@@ -90,7 +90,7 @@ public struct SceneInfo: Hashable, Sendable {
     /// The state of a scene without a process.
     public static let unattached = "unattached"
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         app: String,
         template: String,
@@ -136,7 +136,7 @@ public struct SceneInfo: Hashable, Sendable {
     }
 }
 
-/// How many scenes an app has inside it.
+/// The number of scenes that an app has inside it.
 public struct SceneCount: Hashable, Sendable {
     /// How many scenes there are, whether connected or not.
     public var sessions: Int64
@@ -177,7 +177,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
     /// Whether the scenes are inside an app. If not, each scene is an app itself.
     public var inside = false
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(name: String, live: Int64, maxLive: Int64?, sessions: Int64, maxSessions: Int64) {
         (self.name, self.live, self.maxLive) = (name, live, maxLive)
         (self.sessions, self.maxSessions) = (sessions, maxSessions)

@@ -11,11 +11,11 @@ public struct SettingInfo: Hashable, Sendable {
     public var type: String
     /// Whether the setting has a valid value.
     public var isSet: Bool
-    /// The value for programs; null if there is no value or the setting is secret.
+    /// The value for programs; null if there is no value, or if the setting is secret.
     public var value: JSON
-    /// The value as users write it.
+    /// The value in the form that users write.
     public var text: String?
-    /// The default as users write it.
+    /// The default in the form that users write.
     public var defaultText: String?
     /// When the setting was last set or unset, microseconds since 1970.
     public var changedAt: Int64?
@@ -23,7 +23,7 @@ public struct SettingInfo: Hashable, Sendable {
     public var title: String?
     /// The setting's titles for users, by language tag.
     public var titles: [String: String] = [:]
-    /// What the setting is for, a text for users of all languages that are not in ``helps``.
+    /// A text for users that explains the setting, for all languages that are not in ``helps``.
     public var help: String?
     /// The texts of ``help`` by language tag.
     public var helps: [String: String] = [:]
@@ -31,7 +31,8 @@ public struct SettingInfo: Hashable, Sendable {
     public var choices: [String] = []
     /// Whether a change of the setting restarts a running app.
     public var restart = false
-    /// Whether the setting determines the account for which the app works.
+    /// Whether the setting determines the account for which the app works, as an API key does. A change then sends
+    /// identityDidChange instead of settingsDidChange.
     public var identity = false
     /// Whether the app may change the setting itself.
     public var writable = false
@@ -86,7 +87,7 @@ public struct SettingInfo: Hashable, Sendable {
 public struct SetSettingsRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// The settings to change, in this order, with values as users write them.
+    /// The settings to change, in this order, with values in the form that users write.
     public var values: [Value] = []
     /// The names of the settings to reset to their defaults.
     public var unset: [String] = []
@@ -95,7 +96,7 @@ public struct SetSettingsRequest: Hashable, Sendable {
     public struct Value: Hashable, Sendable {
         /// The setting's name.
         public var key: String
-        /// The setting's value as users write it.
+        /// The setting's value in the form that users write.
         public var text: String
 
         /// Memberwise initializer.
@@ -123,7 +124,7 @@ public struct SetSettingsRequest: Hashable, Sendable {
         }
     }
 
-    /// A JSON value in the form that users write; nil for null, arrays and objects.
+    /// Converts a JSON value to the form that users write; nil for null, arrays and objects.
     public static func text(_ json: JSON) -> String? {
         switch json {
         case .string(let text): text

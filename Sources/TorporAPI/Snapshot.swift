@@ -12,7 +12,8 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     /// Text in UTF-8.
     case text
 
-    /// Detects the format: of an image by its first bytes; UTF-8 without NUL is text. nil for other or no content.
+    /// Detects the format from the content: an image by its first bytes, and text as UTF-8 without NUL. Nil for any
+    /// other content, and for none.
     public init?(content: [UInt8]) {
         func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
         if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {
@@ -124,8 +125,8 @@ public struct SnapshotPart: Hashable, Sendable {
             if part.snapshot == snapshot, !part.data.isEmpty {
                 whole.data += part.data
             } else {
-                // A newer snapshot has replaced this one between two parts, so begin again. Give up after ten attempts:
-                // no app takes snapshots so often.
+                // A newer snapshot has replaced this one between two parts, so begin again. Give up after ten attempts,
+                // because no app takes snapshots that often.
                 restarts += 1
                 guard restarts < 10 else { return SnapshotPart(nil) }
                 whole = try ask(0)

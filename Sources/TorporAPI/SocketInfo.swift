@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// One socket that the supervisor holds for an app.
+/// A socket that torpord has bound for an app.
 public struct SocketInfo: Hashable, Sendable {
     /// The name by which the app knows the socket.
     public var name: String
@@ -10,12 +10,12 @@ public struct SocketInfo: Hashable, Sendable {
     public var kind: String
     /// The address that the socket is bound to.
     public var address: String
-    /// Connections in the accept queue; for datagram sockets, bytes in the receive buffer. nil if the kernel does not
-    /// say.
+    /// The number of connections in the accept queue; for a datagram socket, the bytes in the receive buffer. Nil if
+    /// the kernel does not report it.
     public var waiting: Int64?
     /// The maximum of ``waiting``.
     public var most: Int64?
-    /// Datagrams dropped because the receive buffer was full.
+    /// The number of datagrams that were dropped because the receive buffer was full.
     public var dropped: Int64?
     /// Why the socket is not bound, in a sentence; nil if it is bound.
     public var trouble: String?

@@ -6,7 +6,7 @@ public import Varlink
 public struct StatePart: Hashable, Sendable {
     /// The maximum size of a part, in bytes.
     public static let mostBytes = 256 << 10
-    /// The largest state that is exported and imported, in bytes.
+    /// The maximum size of a state that can be exported and imported, in bytes.
     public static let mostState = 16 << 20
 
     /// When the state was saved, microseconds since 1970; nil if the app has saved none.
@@ -50,7 +50,7 @@ public struct ImportStateRequest: Hashable, Sendable {
     public var bytes: Int64
     /// The bytes of the part.
     public var data: [UInt8]
-    /// The SHA-256 of the whole state, in hexadecimal, as its sender says; nil if it does not say.
+    /// The SHA-256 of the whole state, in hexadecimal, as computed by the sender; nil if the sender gives none.
     public var digest: String?
 
     /// The length of a digest in hexadecimal.
@@ -75,7 +75,7 @@ public struct ImportStateRequest: Hashable, Sendable {
         guard let data = Base64.decode(try fields.string("data")), data.count <= StatePart.mostBytes else {
             throw FieldError(field: "data", problem: "must be Base64 of at most \(StatePart.mostBytes) bytes")
         }
-        // Do not compare with a range `0...x` here: Swift traps if x is negative, and torpord would crash.
+        // Do not compare with a range `0...x` here. If x is negative, Swift traps, and torpord would crash.
         guard offset >= 0, offset <= bytes - Int64(data.count) else {
             throw FieldError(field: "offset", problem: "must be from 0 to bytes, with room for data")
         }
@@ -106,10 +106,11 @@ public struct Ownership: Hashable, Sendable {
     public var app: String
     /// `here`, `none`, or `forced` if the app runs although this machine does not own it.
     public var owner: String
-    /// Whether the app's saved state has changed or was removed, or may have been.
+    /// Whether the app's saved state has changed or was removed, or may have been. A reader should export the state
+    /// again.
     public var saved: Bool
-    /// The digest of the state that was imported since this machine last owned the app; nil if none was, or if the
-    /// sender did not say it. What the app has saved since then follows from that state.
+    /// The digest of the state that was imported since this machine last owned the app. Nil if no state was imported,
+    /// or if its sender gave no digest. What the app has saved since then is based on that state.
     public var imported: String?
 
     /// Memberwise initializer.

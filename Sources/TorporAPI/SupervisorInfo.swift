@@ -6,7 +6,7 @@ public import Varlink
 public struct SupervisorInfo: Hashable, Sendable {
     /// The version of torpord, such as `0.1.0`.
     public var version: String
-    /// How many instances of torpord its keeper has started so far, including this one.
+    /// The number of instances of torpord that its keeper has started so far, including this one.
     public var instance: Int64
     /// The process ID of torpord.
     public var pid: Int32
@@ -25,7 +25,7 @@ public struct SupervisorInfo: Hashable, Sendable {
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
 
-    /// Memberwise initializer.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         version: String,
         instance: Int64,
@@ -77,7 +77,7 @@ public struct SupervisorInfo: Hashable, Sendable {
 public struct UpgradeReply: Hashable, Sendable {
     /// Whether torpord accepted the upgrade: the next instance is about to be started.
     public var ok: Bool
-    /// What happens next; if the upgrade is refused, why and what to do.
+    /// What happens next. If the upgrade is refused: why, and what to do.
     public var message: String
 
     /// Memberwise initializer.

@@ -10,7 +10,7 @@ public struct TimerStatus: Hashable, Sendable {
     public var name: String
     /// `timer` or `fetch`.
     public var kind: String
-    /// The timer's times as configured; for the fetch mode, the times that torpord has learned.
+    /// The timer's times as configured. For the fetch mode, the times that torpord has learned from earlier fetches.
     public var when = ""
     /// When the timer fires next, microseconds since 1970; nil for never.
     public var next: Int64?
@@ -18,10 +18,10 @@ public struct TimerStatus: Hashable, Sendable {
     public var last: Int64?
     /// How the timer wakes the app: `background`, `foreground` or `none`.
     public var wake: String?
-    /// Whether the timer catches up on times that it missed while torpord did not run.
+    /// Whether the timer fires once for times that it missed while torpord did not run.
     public var isPersistent = false
-    /// Why the timer does not wake the app until a user starts the app: `stopped`, `force-quit` or `failed`; nil if
-    /// the timer wakes the app.
+    /// Why the timer does not wake the app until a user starts the app: `stopped`, `force-quit` or `failed`. Nil if the
+    /// timer wakes the app.
     public var blocked: String?
 
     /// Sets the fields that every timer has.

@@ -2,7 +2,8 @@
 
 public import Varlink
 
-/// A transfer as its app and operators see it: without the values of its header fields and without credentials.
+/// A transfer as its app and operators see it: without credentials, and without the values of its header fields, which
+/// may be secret.
 public struct TransferInfo: Hashable, Sendable {
     /// The transfer's number.
     public var id: Int64
@@ -25,7 +26,7 @@ public struct TransferInfo: Hashable, Sendable {
     public var bytes: Int64 = 0
     /// Bytes of the whole file, if known.
     public var total: Int64?
-    /// Bytes per second in the last moments, while the transfer runs.
+    /// The current speed in bytes per second, while the transfer runs.
     public var rate: Int64?
     /// The priority: transfers with a greater value start first.
     public var priority: Int64 = 0
@@ -107,7 +108,8 @@ public struct TransferInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether the transfer has ended. torpord keeps its record until the app has answered the message about the end.
+    /// Whether the transfer has ended. torpord keeps the record of an ended transfer until the app has answered the
+    /// message about the end.
     public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
 }
 

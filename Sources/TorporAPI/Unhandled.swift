@@ -28,10 +28,10 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var since: Int64
     /// Why torpord stopped delivering the message: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
     public var why: String
-    /// In how many runs of apps the message was delivered.
+    /// The number of runs of apps in which the message was delivered.
     public var attempts: Int64
-    /// The number of the last run that crashed while it handled the message; the termination report has the same
-    /// number.
+    /// The number of the last run that crashed while the app handled the message. The termination report of the crash
+    /// has the same number.
     public var incarnation: Int64?
     /// The apps that received the message and did not handle it, in the order in which they received it.
     public var asked: [String]

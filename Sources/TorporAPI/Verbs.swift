@@ -30,23 +30,22 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Only for Start: launch into the background.
     public var background = false
-    /// Only for Start: launch only to be suspended, even if this machine does not own the app.
+    /// Only for Start: launch the app only to suspend it, even if this machine does not own the app.
     public var standby = false
-    /// Only for Start: launch even if a policy is against it or this machine does not own the app. Only for Suspend:
-    /// suspend even if something keeps the app awake.
+    /// Only for Start: launch the app even if a policy is against this or this machine does not own the app. Only for
+    /// Suspend: suspend the app even if something keeps it awake.
     public var force = false
-    /// Only for Own: extend an ownership that this machine has already. If this machine does not own the app, the
-    /// request fails.
+    /// Only for Own: extend the present ownership. If this machine does not own the app, the request fails.
     public var renew = false
     /// Only for Disown: terminate the app too.
     public var stop = false
-    /// Only for Stop: the next launch gets the state that the app saved.
+    /// Only for Stop: keep the state that the app has saved for its next launch.
     public var keepState = false
     /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
     /// Only for Hold: the reason, in the operator's words.
     public var reason: String?
-    /// Only for Hold and Own: how long the hold or the ownership lasts, in milliseconds; nil for until a user ends it.
+    /// Only for Hold and Own: how long the hold or the ownership lasts, in milliseconds; if nil, until a user ends it.
     public var forMilliseconds: Int64?
     /// Only for Foreground: the URL that the app should open.
     public var url: String?
@@ -64,7 +63,7 @@ public struct VerbRequest: Hashable, Sendable {
     private static let longestHold: Int64 = 366 * 86_400_000
     private static let longestURL = 8192
 
-    /// Memberwise initializer.
+    /// Sets the required fields; the others keep their defaults.
     public init(verb: Verb, apps: [String]) {
         self.verb = verb
         self.apps = apps
@@ -179,7 +178,7 @@ public struct VerbResult: Hashable, Sendable {
     }
 }
 
-/// A step of an app towards the requested state; torpord sends it while the verb waits.
+/// A step of an app towards the requested state. torpord sends the steps while the verb waits.
 public struct VerbProgress: Hashable, Sendable {
     /// The name of the app.
     public var app: String
@@ -221,7 +220,7 @@ public enum Replies {
     public static func list(_ apps: [AppSummary], templates: [SceneTemplateInfo] = []) -> JSON {
         ["apps": .array(apps.map(\.json)), "templates": .array(templates.map(\.json))]
     }
-    /// The reply of List as JSON text; takes one app after the other, so that they are not in memory all at once.
+    /// The reply of List as JSON text. Reads one app after the other, so that they need not be in memory all at once.
     public static func append(
         list apps: some Sequence<AppSummary>,
         templates: [SceneTemplateInfo] = [],
@@ -248,8 +247,8 @@ public enum Replies {
     public static func logs(_ lines: [LogLine], cursor: String, more: Bool = false) -> JSON {
         ["lines": .array(lines.map(\.json)), "cursor": .string(cursor), "more": .bool(more)]
     }
-    /// A reply of Events. `sequence` is the number of the newest event that torpord examined; `incomplete` says why
-    /// older events are missing.
+    /// A reply of Events. `sequence` is the number of the newest event that torpord has examined. `incomplete` is the
+    /// reason why older events are missing.
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }

@@ -2,19 +2,21 @@
 
 public import Varlink
 
-/// A message that an app works on although no transition waits for the answer: mail, performFetch and the like.
+/// A message that an app is working on, and for whose answer no transition waits: mail, performFetch and the like.
 public struct WorkInfo: Hashable, Sendable {
     /// The name of the message, such as `didReceiveEvent`.
     public var name: String
-    /// The number of the message in the mailbox; nil if it is no mail.
+    /// The number of the message in the mailbox; nil if the message is not mail.
     public var message: Int64?
-    /// The topic of the mail.
+    /// The topic of the message, if it is mail.
     public var topic: String?
-    /// In how many runs of the app the mail was delivered, including this one.
+    /// The number of runs of the app in which the message was delivered, including this run; nil if the message is not
+    /// mail.
     public var attempt: Int64?
-    /// For how long the app has worked on it, in milliseconds; pauses of the app do not count.
+    /// How long the app has worked on the message, in milliseconds. Time during which the app was suspended or stopped
+    /// does not count.
     public var workingMilliseconds: Int64
-    /// Milliseconds until the answer is late; nil without a limit, or if it is late already.
+    /// Milliseconds until the answer is late; nil if there is no limit, or if the answer is late already.
     public var remainingMilliseconds: Int64?
     /// Whether the answer is late.
     public var isLate: Bool
@@ -66,8 +68,8 @@ public struct WorkInfo: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app's data is, which bundle the app comes from, where other programs find the app on the network, and
-    /// what it works on.
+    /// The fields of ``AppStatus`` that most apps do not have: where the app's data is, which bundle it comes from,
+    /// where other programs find it on the network, and the message that it is working on.
     struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?

@@ -20,24 +20,25 @@ public struct ContinuedActivity: Hashable, Sendable {
 }
 
 extension TorporApp {
-    /// Says what a user is doing in the app, which must be in the foreground: another app, or the app on another
-    /// machine, can continue it. It ends with the next one, with ``endActivity()``, with the app, and five minutes after
-    /// the app has left the foreground. Does nothing without a supervisor.
+    /// Sets the activity: what a user is doing in the app, which must be in the foreground. Another app, or the app on
+    /// another machine, can continue the activity. The activity ends when the next one is set, when ``endActivity()``
+    /// is called, when the app ends, or five minutes after the app has left the foreground. Does nothing without a
+    /// supervisor.
     public func setActivity(_ activity: SetActivityRequest) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.setActivity(activity))
     }
 
-    /// Says what a user is doing in the app, with a title for the list of activities and no further data.
+    /// Sets the activity, what a user is doing in the app, with a title for the list of activities and no further data.
     ///
-    /// - Parameter needsState: whether it can only be continued with the state that the app has saved.
+    /// - Parameter needsState: whether the activity can only be continued with the state that the app has saved.
     public func setActivity(_ type: String, title: String, needsState: Bool = false) async throws(AppError) {
         var activity = SetActivityRequest(type: type)
         (activity.title, activity.needsState) = (title, needsState)
         try await setActivity(activity)
     }
 
-    /// Ends what a user was doing in the app. Does nothing without a supervisor.
+    /// Ends the activity that ``setActivity(_:)`` has set. Does nothing without a supervisor.
     public func endActivity() async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.endActivity)

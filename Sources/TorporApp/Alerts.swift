@@ -20,7 +20,7 @@ public struct ReceivedAlert: Hashable, Sendable {
     public var activationToken: String? { parameters["activation_token"]?.stringValue }
 }
 
-/// Alerts for users, and the badge: a number at the app's entry.
+/// Alerts for users, and the badge: a number at the app's menu entry.
 extension TorporApp {
     private static let nobody = AppError(code: .failed, "there is no supervisor that could show alerts")
 
@@ -60,7 +60,7 @@ extension TorporApp {
         return (reply["alerts"]?.arrayValue ?? []).compactMap { try? AlertInfo(json: $0) }
     }
 
-    /// Shows a number from 1 to 9999 at the app's entry; 0 removes the number.
+    /// Shows a number from 1 to 9999 at the app's menu entry; 0 removes the number.
     public func setBadge(_ count: Int) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
         _ = try await call(.setBadge(count: Int64(count)))

@@ -11,8 +11,8 @@
 /// (``TorporApp/timeToAnswer``). A method that throws answers `failed`, with the error as the reason; the lifecycle
 /// continues. A delegate can be a structure, an actor or a class of the main actor.
 public protocol AppDelegate: Sendable {
-    /// The app is being launched, and nothing is restored yet. By ``TorporApp/decline(_:)``, the app can here decline
-    /// the restoration of its state, or the URL that it was launched for.
+    /// The app is being launched, and nothing is restored yet. Here the app can decline the restoration of its state,
+    /// or the URL that it was launched for (``TorporApp/decline(_:)``).
     func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
     /// Restores the state that the app saved before it was evicted or crashed, or the machine rebooted.
@@ -40,8 +40,8 @@ public protocol AppDelegate: Sendable {
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
-    /// here and release what other apps need. Background tasks do not extend this deadline. Also called again before
-    /// the app is suspended after an event woke it in the background.
+    /// here and release what other apps need. Background tasks do not extend the deadline of this method. Also called
+    /// again before the app is suspended after an event woke it in the background.
     func didEnterBackground(_ app: TorporApp) async throws
 
     /// The app comes back to the foreground.
@@ -107,8 +107,8 @@ public protocol AppDelegate: Sendable {
     /// changed.
     func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws
 
-    /// What must be refreshed before users see the app: names of ``TorporApp/setNeedsRefresh(_:)`` and of topics with
-    /// `refresh = true`. `["*"]` stands for everything.
+    /// What must be refreshed before users see the app: names that were passed to ``TorporApp/setNeedsRefresh(_:)``,
+    /// and names of topics with `refresh = true`. `["*"]` stands for everything.
     func refresh(_ app: TorporApp, names: [String]) async throws
 
     /// An activity of this type follows, which a user was doing in another app or on another machine.
@@ -126,10 +126,11 @@ public protocol AppDelegate: Sendable {
     /// The clock was set, or the time zone or the day changed.
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
 
-    /// The session was locked: files encrypted with its user's key are unreadable until it is unlocked.
+    /// The session was locked: close the files in the protected folder, since the folder is closed next. It stays
+    /// closed until the session is unlocked.
     func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws
 
-    /// The session was unlocked.
+    /// The session was unlocked, and the protected folder is open again.
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
 
     /// All transfers of a session have ended, or one transfer waits for a login. Messages with the details follow.
@@ -148,7 +149,7 @@ public protocol AppDelegate: Sendable {
     /// app. Returns whether the app has handled the event or message.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A change of the machine: power, screens, accessories, language.
+    /// Something about the machine has changed: its power, screens, accessories or language.
     func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A message pushed from outside of the machine (`background_modes = ["remote-notification"]`).
@@ -161,8 +162,8 @@ public protocol AppDelegate: Sendable {
     /// A message from the app's mailbox. Returns whether the app can handle the message.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A message that this version of the library has no method for, or whose method is not implemented: messages
-    /// from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
+    /// A message for which this version of the library has no method, or whose method the app does not implement:
+    /// messages from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
     /// The connection to the supervisor is lost. Nothing has to be done: messages continue when a supervisor is back.
@@ -245,7 +246,8 @@ extension AppDelegate {
     public func willContinueActivity(_ app: TorporApp, type: String) async throws {
         try await handOn(app, "willContinueActivity", ["type": .string(type)])
     }
-    /// Calls ``received(_:message:)``, and answers that the app does not handle it if that is not implemented.
+    /// Calls ``received(_:message:)``. If the app does not implement that method, answers that the app does not handle
+    /// the activity.
     public func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws {
         try await received(app, message: OtherMessage(name: "continueActivity", parameters: activity.parameters))
     }

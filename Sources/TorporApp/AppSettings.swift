@@ -11,9 +11,9 @@ extension TorporApp {
         return try await call(.settings)["settings"] ?? .emptyObject
     }
 
-    /// Sets `writable` settings, and resets those in `unset` to their defaults: either all of them or none. Returns
-    /// the names of the settings that changed once the change is durable. The app gets no `settingsDidChange` for
-    /// them.
+    /// Sets `writable` settings, and resets those in `unset` to their defaults: either all of them or none. Returns the
+    /// names of the settings that changed once the change is durable. The app gets no `settingsDidChange` for these
+    /// changes.
     @discardableResult
     public func setSettings(_ values: [String: JSON], unset: [String] = []) async throws(AppError) -> [String] {
         guard isSupervised else { return [] }

@@ -23,7 +23,7 @@ struct BackgroundTasks {
     /// arrived.
     var expiredEarly: [Int64: Duration] = [:]
 
-    /// Records that the supervisor has answered the request for a task of this name.
+    /// Records that the supervisor has answered one of the requests for a task of this name.
     mutating func answered(_ name: String) {
         asked[name, default: 1] -= 1
         if asked[name] == 0 { asked[name] = nil }

@@ -7,7 +7,7 @@ import Varlink
 
 /// The thread that talks to the supervisor, and the calls from tasks to it.
 final class Engine: Sendable {
-    /// Output of the thread, in order.
+    /// A report of the thread. Reports come in order.
     enum Item: Sendable {
         case link(AppLink.Event)
         /// SIGTERM or SIGINT arrived, or the program asked to end.

@@ -4,8 +4,8 @@ import AppConnection
 import Linux
 
 extension TorporApp {
-    /// Sends `WATCHDOG=1`. For a program that sends heartbeats itself, from the code whose progress they should
-    /// prove.
+    /// Sends `WATCHDOG=1`. A program that sends its own heartbeats calls this in the code whose progress the heartbeats
+    /// should prove.
     public func sendHeartbeat() {
         guard let socket = environment.notifySocket else { return }
         try? NotifySpeech.say("WATCHDOG=1", to: socket)

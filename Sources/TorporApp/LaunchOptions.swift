@@ -18,7 +18,7 @@ public struct LaunchOptions: Sendable {
 
     /// Why the app was launched: `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
     public var reason: String { json["reason"]?.stringValue ?? "user" }
-    /// Whether the app is launched into the foreground. If false, it gets didEnterBackground next.
+    /// Whether the app is launched into the foreground. If not, the app gets didEnterBackground next.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
     /// The name of the event that the app was launched for: the name of a timer, a socket or a topic.
     public var event: String? { json["event"]?["name"]?.stringValue }
@@ -41,7 +41,7 @@ public struct LaunchOptions: Sendable {
     public var updatedFrom: String? { json["updated_from"]?.stringValue }
     /// The scene that this app is, such as `alice` of `code@alice`; nil for an app that is not a scene.
     public var scene: String? { json["scene"]?.stringValue }
-    /// The object that this scene was opened with; nil if it was opened without one.
+    /// The object that this scene was opened with; nil if there was none.
     public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
 }
 
@@ -74,9 +74,9 @@ public struct Declined: Hashable, Sendable {
 /// What a check for new content found.
 public struct FetchResult: Hashable, Sendable {
     let name: String
-    /// New content: the next check comes sooner.
+    /// New content: the delay before the next check becomes shorter.
     public static let newData = FetchResult(name: "new-data")
-    /// No new content: the next check comes later.
+    /// No new content: the delay before the next check becomes longer.
     public static let noData = FetchResult(name: "no-data")
     /// The check failed. Each failure makes the delay before the next check longer.
     public static let failed = FetchResult(name: "failed")

@@ -56,8 +56,8 @@ struct MessageLoop<Delegate: AppDelegate> {
     /// A supervisor that sends launch messages does so within this time after the delegate attached.
     private static var silence: Duration { .milliseconds(500) }
 
-    /// Sends the launch messages from this process, because the supervisor does not wait for the delegate. It may
-    /// wait for READY=1.
+    /// Sends the launch messages from this process, because the supervisor does not wait for the delegate. The
+    /// supervisor may still wait for READY=1.
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
@@ -93,7 +93,7 @@ struct MessageLoop<Delegate: AppDelegate> {
         }
         answer.declines = (inFlight?.declined ?? []).compactMap { AppAnswer.Declined(rawValue: $0.name) }
         answer.fetch = (inFlight?.fetched).flatMap { AppAnswer.Fetched(rawValue: $0.name) }
-        // An answer that is no longer awaited came too late; its error does not matter.
+        // Ignore an error: the supervisor may no longer wait for this answer.
         _ = await app.engine.call(.answer(answer))
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A message from the app's mailbox: from another app or a program, or of timers, files, devices and the system.
+/// A message from the app's mailbox: from another app or a program, or about a timer, a file, a device or the system.
 public struct ReceivedMail: Hashable, Sendable {
     /// The delegate's message: `didReceiveEvent`, `didReceiveNotification` or `didReceiveRemoteNotification`.
     public let name: String
     /// The message's parameters: an object.
     public let parameters: JSON
 
-    /// The mail's unique number: mail with this number is delivered only once.
+    /// The mail's unique number: of all messages with the same number, only one is delivered.
     public var id: Int64 { parameters["id"]?.intValue ?? 0 }
     /// The mail's topic.
     public var topic: String { parameters["topic"]?.stringValue ?? "" }

@@ -7,7 +7,7 @@ public struct SceneConnectionOptions: Hashable, Sendable {
 
     init(_ json: JSON) { self.json = json }
 
-    /// The object that the scene was opened with; nil if it was opened without one.
+    /// The object that the scene was opened with; nil if there was none.
     public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
     /// Whether the scene is about to enter the foreground. If not, it connects in the background.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }

@@ -15,15 +15,15 @@ extension TorporApp {
         try await save(bytes, as: "snapshot") { .saveSnapshot(data: $0, file: $1, scene: scene) }
     }
 
-    /// Saves a file in the app's state directory as the snapshot. The file is copied, so it can be removed
+    /// Saves a file in the app's state directory as the snapshot. The file is copied, so the app can remove it
     /// afterwards.
     public func saveSnapshot(file name: String, scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.saveSnapshot(data: nil, file: name, scene: scene))
     }
 
-    /// Removes the snapshot of the app or of a scene inside it. No other is taken before the app or scene enters the
-    /// background again.
+    /// Removes the snapshot of the app or of a scene inside it. No other snapshot is taken before the app or scene
+    /// enters the background again.
     public func discardSnapshot(scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.discardSnapshot(scene: scene))

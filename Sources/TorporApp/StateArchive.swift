@@ -9,8 +9,8 @@ extension TorporApp {
     /// The longest state, in bytes, that is sent within the call. A longer state is passed as a file.
     static let mostSentBytes = 512 << 10
 
-    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. It replaces
-    /// the previous state and is durable when this method returns. Without a supervisor, nothing is saved.
+    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. The new state
+    /// replaces the previous one and is durable when this method returns. Without a supervisor, nothing is saved.
     ///
     /// With `scene`, saves the state of this scene inside the app, which is restored when the scene connects.
     ///
@@ -19,7 +19,7 @@ extension TorporApp {
         try await save(bytes, as: "state") { .saveState(data: $0, file: $1, scene: scene) }
     }
 
-    /// Saves a file in the app's state directory as the state. The file is copied, so it can be removed afterwards.
+    /// Saves a file in the app's state directory as the state. The file is copied, so the app can remove it afterwards.
     public func saveState(file name: String, scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.saveState(data: nil, file: name, scene: scene))
@@ -31,7 +31,7 @@ extension TorporApp {
         _ = try await call(.discardState(scene: scene))
     }
 
-    /// Sends bytes in Base64, or through a temporary file if they are many.
+    /// Sends bytes in Base64, or through a temporary file if there are more of them than ``mostSentBytes``.
     func save(
         _ bytes: [UInt8],
         as what: String,

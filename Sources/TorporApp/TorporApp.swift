@@ -113,7 +113,8 @@ public final class TorporApp: Sendable {
 
     // MARK: While a message is in flight
 
-    /// The time left to answer the current message; nil if there is no message, or it has no deadline.
+    /// The time left to answer the current message; nil if there is no current message, or if the message has no
+    /// deadline.
     public var timeToAnswer: Duration? {
         state.withLock { $0.inFlight?.answerBy }.map { max(.zero, $0 - Clock.monotonic()) }
     }
@@ -153,7 +154,7 @@ public final class TorporApp: Sendable {
     }
 
     /// Asks another app to open a URL, whose scheme must be in this app's `may_open`. The other app is brought to the
-    /// foreground. Returns its name once the request is durable, before the URL is opened.
+    /// foreground. Returns the other app's name once the request is durable, before the URL is opened.
     ///
     /// - Throws: ``AppError``: `notPermitted` if `may_open` does not include the scheme, `failed` if no app opens it.
     @discardableResult

@@ -9,7 +9,7 @@ public struct FinishedTransfer: Hashable, Sendable {
 
     /// The transfer's number, which the call that started it returned.
     public var id: Int64 { parameters["transfer"]?.intValue ?? 0 }
-    /// The name of the session: the group of transfers that this one belongs to.
+    /// The name of the session: the group of transfers that this transfer belongs to.
     public var session: String { parameters["session"]?.stringValue ?? "" }
     /// The URL: the source of a download, the destination of an upload.
     public var url: String { parameters["url"]?.stringValue ?? "" }
@@ -100,7 +100,8 @@ extension TorporApp {
         return try await call(.startTransfer(request))["id"]?.intValue ?? 0
     }
 
-    /// The app's transfers, with ended transfers whose message the app has not answered; empty without a supervisor.
+    /// The app's transfers, including ended transfers whose message the app has not answered; empty without a
+    /// supervisor.
     public func transfers(session: String? = nil) async throws(AppError) -> [TransferInfo] {
         guard isSupervised else { return [] }
         let reply = try await call(.transfers(session: session))

@@ -94,7 +94,7 @@ public struct App {
     /// How many of the app's restarts count towards the limit.
     @inlinable
     public var restartsInWindow: Int { Int(field(\.restarts_in_window, else: 0)) }
-    /// The limit of restarts: after one more, the supervisor gives up.
+    /// How many restarts are allowed: if the app needs one more, the supervisor gives up.
     @inlinable
     public var restartLimit: Int { Int(field(\.restart_limit, else: 0)) }
 
@@ -176,7 +176,7 @@ public struct App {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last moved on one of the app's connections, or a connection to one of its ports was closed; nil if
+    /// When one of the app's connections last carried data, or a connection to one of its ports was closed; nil if
     /// unknown.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }

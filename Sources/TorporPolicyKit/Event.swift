@@ -2,7 +2,7 @@
 
 /// An event or a question for a policy. Kinds that only later supervisors know become ``unknown(_:)``.
 public enum Event {
-    /// The policy was loaded: it should examine everything.
+    /// The policy was loaded: it should examine all apps and the machine.
     case started
     /// The configuration changed: apps were added, removed or changed. A place may now belong to another app.
     case appsChanged
@@ -22,7 +22,7 @@ public enum Event {
     case pressureChanged(from: Pressure, to: Pressure)
     /// A question: in which order should apps be evicted if memory is short?
     case eviction
-    /// An event that this version of the kit does not know, or about an app that does not exist.
+    /// An event that this version of the kit does not know, or an event about an app that does not exist.
     case unknown(UInt32)
 
     /// Looks up the event's app in the view.

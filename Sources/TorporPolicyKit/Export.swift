@@ -106,7 +106,8 @@ private func create(
     }
 }
 
-/// Writes a sentence with its NUL into `room`. It is cut off after the last character that fits.
+/// Writes a sentence with its NUL into `room`. A sentence that is too long is cut off after the last character that
+/// fits.
 private func say(_ sentence: String, into room: UnsafeMutablePointer<CChar>?, _ size: Int) {
     guard let room, size > 0 else { return }
     var count = 0

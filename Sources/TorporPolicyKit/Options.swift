@@ -45,7 +45,7 @@ public struct Options {
         return word
     }
 
-    /// The option's words, a list of words of an enumeration; a single word counts as a list of one.
+    /// The option's words, a list of words of an enumeration; a single word counts as a list with one element.
     public func words<Word>(
         _ key: String,
         default fallback: [Word] = []
@@ -59,7 +59,7 @@ public struct Options {
         return words
     }
 
-    /// The option's integer. Throws if it is not in the range, or not an integer.
+    /// The option's integer. Throws if the value is not an integer, or not in the range.
     public func integer(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(PolicyError) -> Int {
         guard let tree = tree[key] else { return fallback }
         guard case .integer(let integer) = tree.value else { throw wrong(key, tree, "a whole number") }
@@ -72,7 +72,7 @@ public struct Options {
         return Int(integer)
     }
 
-    /// The option's number. Throws if it is not in the range, or not a number.
+    /// The option's number. Throws if the value is not a number, or not in the range.
     public func number(
         _ key: String,
         default fallback: Double,
@@ -101,7 +101,8 @@ public struct Options {
         return boolean
     }
 
-    /// The option's duration, written as `"500ms"`, `"5s"` or `"1h30min"`. Throws if it is not in the range.
+    /// The option's duration, written as `"500ms"`, `"5s"` or `"1h30min"`. Throws if the value is not a duration, or
+    /// not in the range.
     public func duration(
         _ key: String,
         default fallback: Duration,
@@ -121,7 +122,7 @@ public struct Options {
         return duration
     }
 
-    /// The option's size in bytes, written as `"64MiB"`. Throws if it is not in the range.
+    /// The option's size in bytes, written as `"64MiB"`. Throws if the value is not a size, or not in the range.
     public func size(
         _ key: String,
         default fallback: UInt64,
@@ -141,8 +142,8 @@ public struct Options {
         return size
     }
 
-    /// The option's percentage, written as `"2%"` or `"0.5%"`, as a fraction such as 0.02. Throws if not in the
-    /// range.
+    /// The option's percentage as a fraction: `"2%"` is 0.02, `"0.5%"` is 0.005. Throws if the value is not a
+    /// percentage, or not in the range.
     public func share(
         _ key: String,
         default fallback: Double,
@@ -162,7 +163,7 @@ public struct Options {
 
     // MARK: Lists and tables
 
-    /// The option's list of strings; a single string counts as a list of one.
+    /// The option's list of strings; a single string counts as a list with one element.
     public func strings(_ key: String, default fallback: [String] = []) throws(PolicyError) -> [String] {
         guard let tree = tree[key] else { return fallback }
         if case .string = tree.value { return [try text(key, tree, as: "a list of strings")] }
@@ -237,7 +238,7 @@ public struct Options {
         )
     }
 
-    /// - Parameter known: the described paths that begin with `path`, without this beginning.
+    /// - Parameter known: for each described path that begins with `path`, the part of it that follows.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
         // An empty remainder means that a described path ends here, at a value or a list of values.
         let known = known.filter { !$0.isEmpty }

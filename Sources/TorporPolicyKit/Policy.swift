@@ -18,7 +18,8 @@ public protocol Policy {
     /// The policy's name, the events that it is asked about, and its options.
     static var description: PolicyDescription { get }
 
-    /// Creates the policy with its options. Options that its description does not contain were refused before.
+    /// Creates the policy with its options. Options that the policy's `description` does not contain were refused
+    /// before.
     ///
     /// - Throws: ``PolicyError`` with a sentence that says what to write.
     init(options: Options) throws(PolicyError)
@@ -35,7 +36,8 @@ public protocol Policy {
 
 /// Whether further policies are asked about the event.
 public enum Verdict: Sendable, Hashable {
-    /// The policies after this one are asked too, but their advice about the same app in the same matter is ignored.
+    /// The policies after this one are asked too. If both advise about the same matter of an app, such as its goal,
+    /// only the advice of this policy counts.
     case `continue`
     /// No other policy is asked about this event.
     case decided

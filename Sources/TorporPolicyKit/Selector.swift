@@ -30,7 +30,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         return isFound
     }
 
-    /// Whether the pattern matches the text: `*` matches any number of characters, `?` one.
+    /// Whether the pattern matches the text: `*` matches any number of characters, and `?` matches one character.
     func matches(_ text: UnsafeRawBufferPointer) -> Bool {
         if isPlain { return text.elementsEqual(pattern) }
         var p = 0
@@ -43,7 +43,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
                 star = (p, t)
                 p += 1
             } else if p < pattern.count, pattern[p] == UInt8(ascii: "?") {
-                // One character, which may have several bytes (UTF-8).
+                // Skip one character, which may have several bytes (UTF-8).
                 repeat { t += 1 } while t < text.count && text[t] & 0xC0 == 0x80
                 p += 1
             } else if p < pattern.count, pattern[p] == text[t] {

@@ -78,7 +78,7 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let watchdog = EndReason(TORPOR_REASON_WATCHDOG)
     /// A background task of the app did not end in time.
     public static let taskExpired = EndReason(TORPOR_REASON_TASK_EXPIRED)
-    /// The app held a lock that another process waited for, while it was being suspended.
+    /// The app held a lock that another process waited for, while the app was being suspended.
     public static let lockWhileSuspending = EndReason(TORPOR_REASON_LOCK_WHILE_SUSPENDING)
     /// The kernel's OOM killer killed the app.
     public static let oomKill = EndReason(TORPOR_REASON_OOM_KILL)
@@ -110,7 +110,7 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
     /// The app used a graphics card in the background.
     public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
-    /// The app had files of its protected folder open when they were locked.
+    /// The app had files of its protected folder open when the folder was locked.
     public static let protectedDataOpen = EndReason(TORPOR_REASON_PROTECTED_DATA_OPEN)
     /// The app accessed something that it declares no permission for.
     public static let noPurposeString = EndReason(TORPOR_REASON_NO_PURPOSE_STRING)

@@ -11,7 +11,7 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
     @inlinable
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
-    /// Creates a moment from a time in a view; nil if that is TORPOR_NEVER.
+    /// Creates a moment from a time in a view; nil if that time is TORPOR_NEVER.
     @inlinable
     init?(known microseconds: Int64) {
         if microseconds == .min { return nil }

@@ -6,15 +6,15 @@ public import Varlink
 public enum TransferCommand: Hashable, Sendable {
     /// The first message of each torpord; answered with `here`, then with all unacknowledged reports.
     case hello
-    /// Start a transfer; a known one continues unchanged.
+    /// Start a transfer. A transfer that is known already continues unchanged.
     case start(TransferOrder)
-    /// What `head` or `source` reported is durable: bytes may be written or sent.
+    /// torpord has stored durably what `head` or `source` reported: bytes may be written or sent now.
     case go(id: Int64)
-    /// End the transfer, keep its part, forget it.
+    /// End the transfer, keep its partial file, and forget the transfer.
     case stop(id: Int64)
-    /// End the transfer, remove its part, forget it.
+    /// End the transfer, remove its partial file, and forget the transfer.
     case discard(id: Int64)
-    /// The end is durable: forget the transfer. The part of a successful one no longer exists.
+    /// torpord has stored the end durably: forget the transfer. After a success, the partial file no longer exists.
     case acknowledge(id: Int64)
     /// Limit all transfers of the process together, in bytes per second; nil for no limit.
     case rate(Int64?)
@@ -59,7 +59,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var url: String
     /// The root folder of the file, as an index of the process's `--root` options, from 0.
     public var root: Int
-    /// The file's path below that folder, without `.` and `..`.
+    /// The file's path below the root folder, without `.` and `..`.
     public var file: String
     /// `GET`, `PUT` or `POST`.
     public var method: String
@@ -67,15 +67,17 @@ public struct TransferOrder: Hashable, Sendable {
     public var headers: [TransferHeader] = []
     /// The expected SHA-256 of a download, 64 lower-case hexadecimal digits.
     public var sha256: String?
-    /// The validator of the file whose part exists: without it, a download starts at 0.
+    /// Identifies the version of the file to which the partial file belongs. Without a validator, a download starts at
+    /// 0.
     public var validator: TransferValidator?
-    /// The version of the file that exists already: the download is skipped (status 304) if the server still has the
-    /// same.
+    /// The version of the file that exists already: if the server still has the same version, the download is skipped
+    /// (status 304).
     public var unless: String?
-    /// The file's size and time at an earlier attempt of an upload: if they differ now, the transfer fails.
+    /// The size and time of an upload's file at an earlier attempt: if the file's size or time differs now, the
+    /// transfer fails.
     public var source: TransferSource?
-    /// An earlier attempt of unknown result may have uploaded the file, which must not be sent twice: unless its end
-    /// was recorded, the transfer fails.
+    /// Whether an earlier attempt, whose result is unknown, may have uploaded the file already. The file must not be
+    /// sent twice: the transfer fails unless the end of that attempt was recorded.
     public var isDoubtful = false
     /// Patterns that redirects must match (``WebPattern``); empty for any target.
     public var allow: [String] = []
@@ -85,7 +87,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var sizeLimit: Int64?
     /// Seconds that each request may take; nil for no limit while bytes arrive.
     public var timeLimit: Int64?
-    /// Bytes to keep free on the destination's filesystem; below it, a download ends with `space`.
+    /// Bytes to keep free on the destination's filesystem; with fewer free bytes, a download ends with `space`.
     public var minimumFree: Int64 = 0
     /// Send packets with lower priority (DSCP LE, RFC 8622).
     public var isDiscretionary = false
@@ -196,15 +198,15 @@ public struct TransferHeader: Hashable, Sendable {
     public var json: JSON { ["name": .string(name), "value": .string(value)] }
 }
 
-/// What identifies the version of a file on the server, from the response that the part came with.
+/// Identifies the version of a file on the server, by header fields of the response to which the partial file belongs.
 public struct TransferValidator: Hashable, Sendable {
-    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the response's Date; nil if
-    /// there is neither: then an interrupted download starts at 0.
+    /// The value for the field If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the
+    /// response's Date; nil if the response has neither. In that case, an interrupted download begins at byte 0 again.
     public var condition: String?
     /// Bytes of the whole file, if the server sent its length.
     public var total: Int64?
-    /// For If-None-Match or If-Modified-Since: an ETag, weak or strong, else the Last-Modified; nil if there is
-    /// neither.
+    /// The value for the field If-None-Match or If-Modified-Since: the ETag, weak or strong, or else the Last-Modified;
+    /// nil if the response has neither.
     public var version: String?
 
     /// Creates a validator.

@@ -4,7 +4,8 @@ import Varlink
 
 /// A proxy with its credentials.
 public struct TransferProxy: Hashable, Sendable {
-    /// As in the environment variables (curl(1)): with or without a scheme, perhaps with a login.
+    /// The proxy's URL, in the form that the environment variables have (curl(1)): with or without a scheme, perhaps
+    /// with a login.
     public var url: String
     /// The login for the proxy, sent once, after a response with status 407.
     public var credentials: TransferCredentials?

@@ -5,16 +5,16 @@ public import Varlink
 /// A message from torpor-transfer to torpord. The sender runs as the app's user, so it is trusted for this app only.
 public enum TransferReport: Hashable, Sendable {
     /// The reply to `hello`: all transfers that torpor-transfer knows. They may be running, waiting for `go`, or ended
-    /// and not acknowledged. Their reports, except progress, are repeated after it.
+    /// and not acknowledged. After this reply, all their reports except those of progress are sent again.
     case here(ids: [Int64], version: Int64 = TransferProtocol.version)
     /// A response to a download that starts or restarts. Its body is written only after `go`. If `offset` is not the
-    /// length of the partial file, that file is truncated first.
+    /// length of the partial file, the partial file is truncated first.
     case head(id: Int64, validator: TransferValidator, offset: Int64)
-    /// An upload's file was opened. It is sent only after `go`.
+    /// An upload's file was opened. The file is sent only after `go`.
     case source(id: Int64, TransferSource)
     /// Progress, at most once a second for each transfer.
     case progress(id: Int64, bytes: Int64, total: Int64?)
-    /// The transfer has ended; repeated to each torpord until one acknowledges it.
+    /// The transfer has ended. This report is sent to each new torpord until one acknowledges it.
     case ended(id: Int64, TransferEnd)
 
     /// Decodes a report.
@@ -67,7 +67,8 @@ public enum TransferReport: Hashable, Sendable {
 
 /// The protocol between torpord and torpor-transfer.
 public enum TransferProtocol {
-    /// Changes with each incompatible change: torpord replaces a process of another version.
+    /// The protocol's version, raised by each incompatible change. torpord replaces a torpor-transfer of another
+    /// version.
     public static let version: Int64 = 2
 }
 
@@ -97,7 +98,7 @@ public struct TransferEnd: Hashable, Sendable {
     public var message: String?
     /// The status of the last response.
     public var status: Int64?
-    /// Bytes of the file that have arrived or were sent.
+    /// How many bytes of the file have arrived or were sent.
     public var bytes: Int64
     /// Whether this attempt has moved any bytes. If so, the delays of retries begin again with the shortest one.
     public var hasGained: Bool
@@ -107,7 +108,7 @@ public struct TransferEnd: Hashable, Sendable {
     public var retryAfter: Int64?
     /// The realm of the login that the server demands.
     public var realm: String?
-    /// The scheme of that login: `basic`, `digest`, or another word of the server.
+    /// The scheme of the login that the server demands: `basic`, `digest`, or another word of the server.
     public var scheme: String?
 
     /// Whether this machine seems to have no route to the server. If so, a change of the network is a reason for a

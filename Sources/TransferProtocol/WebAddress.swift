@@ -8,7 +8,7 @@ public struct WebAddress: Hashable, Sendable {
     public var isSecure: Bool
     /// The host in lower case; an IPv6 address in brackets.
     public var host: String
-    /// The scheme's default if the URL has none.
+    /// The port; if the URL has none, the default port of the scheme.
     public var port: UInt16
     /// The path with the query, beginning with `/`.
     public var path: String

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Content-Range field in bytes (RFC 9110, 14.4).
+/// The value of a Content-Range field whose unit is bytes (RFC 9110, 14.4).
 public enum ContentRange: Hashable, Sendable {
     /// `bytes 500-999/1234`: the first and last byte of this body, and the length of the whole file if known.
     case part(first: Int64, last: Int64, total: Int64?)

@@ -6,8 +6,8 @@ import WireText
 public enum HTTPDate {
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or
-    /// `Sun Nov  6 08:49:37 1994`; nil for all else.
+    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37
+    /// 1994`; nil for any other text.
     public static func seconds(_ text: String) -> Int64? {
         guard text.utf8.count <= 64 else { return nil }
         let parts = Bytes.lowercased(text).split(whereSeparator: { $0 == " " || $0 == "," }).map(String.init)
@@ -17,7 +17,8 @@ public enum HTTPDate {
         if parts.count == 4, parts[3] == "gmt" {
             let date = parts[1].split(separator: "-").map(String.init)
             guard date.count == 3, date[2].utf8.count == 2, let short = number(date[2]) else { return nil }
-            // RFC 9110 maps years 50 or more in the future to the past; a fixed limit is near enough.
+            // RFC 9110 wants a year with two digits that would be more than 50 years in the future to be read as a year
+            // in the past. A fixed limit (70) is near enough.
             return seconds(day: date[0], month: date[1], year: "\(short + (short < 70 ? 2000 : 1900))", time: parts[2])
         }
         if parts.count == 5 { return seconds(day: parts[2], month: parts[1], year: parts[4], time: parts[3]) }

@@ -3,7 +3,7 @@
 public import TransferProtocol
 
 extension TransferEnd {
-    /// The end for an error status: worth a retry, a demand for a login, or final.
+    /// The end of a transfer whose response has an error status: a retry, a demand for a login, or a final failure.
     ///
     /// - Parameters:
     ///   - bytes: bytes of the file that have arrived or were sent.
@@ -28,7 +28,7 @@ extension TransferEnd {
         return end
     }
 
-    /// The end for an error of libcurl (libcurl-errors(3)).
+    /// The end of a transfer after an error of libcurl (libcurl-errors(3)).
     ///
     /// - Parameters:
     ///   - code: the number of a CURLcode.
@@ -43,7 +43,7 @@ extension TransferEnd {
             case 5, 6: (.retry, "resolve")
             case 51, 58, 59, 60, 66, 77, 82, 83, 90, 91: (.failed, "certificate")
             case 61: (.failed, "encoding")
-            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no route there.
+            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no route to the server.
             case 7 where [99, 100, 101, 112, 113].contains(errno): (.retry, "unreachable")
             case 28: (.retry, hasConnected ? "stalled" : "timeout")
             default: (.retry, "connection")

@@ -72,8 +72,8 @@ extension WebAddress {
 }
 
 extension TransferHeader {
-    /// The header fields for a request to `address`. If that is another server than `origin`, Authorization and
-    /// Cookie are dropped.
+    /// The header fields for a request to `address`. If `address` and `origin` are on different servers, the fields
+    /// Authorization and Cookie are dropped.
     public static func fields(
         _ headers: [TransferHeader],
         for address: WebAddress,

@@ -2,9 +2,10 @@
 
 import WireText
 
-/// The parts of a response's head that transfers need, parsed line by line. A new status line starts over.
+/// The parts of a response's head that transfers need, parsed line by line. A status line begins the next head, and
+/// discards the previous one.
 public struct ResponseHead: Hashable, Sendable {
-    /// The longest value kept, in bytes; the field of a longer one counts as absent.
+    /// The longest value kept, in bytes; a field with a longer value counts as absent.
     public static let longestValue = 8 << 10
     /// The most bytes that all heads of one request may have together.
     public static let most = 256 << 10
@@ -12,7 +13,7 @@ public struct ResponseHead: Hashable, Sendable {
     /// The status code; 0 before the first line.
     public private(set) var status = 0
     /// Whether the empty line that ends a final response's head has arrived. libcurl reports success for a connection
-    /// that closes before it, although head and body are then incomplete.
+    /// that closes before this line, although head and body are then incomplete.
     public private(set) var isComplete = false
     /// Bytes of all lines, including earlier heads.
     public private(set) var size = 0
@@ -22,7 +23,7 @@ public struct ResponseHead: Hashable, Sendable {
         "proxy-authenticate",
         "retry-after", "transfer-encoding", "www-authenticate",
     ]
-    /// Fields that must not have two different values; values of other repeated fields are joined.
+    /// Fields that must not have two different values. If another field is repeated, its values are joined.
     private static let single: Set = [
         "content-length", "content-range", "date", "etag", "last-modified", "location", "retry-after",
     ]
@@ -43,7 +44,7 @@ public struct ResponseHead: Hashable, Sendable {
             if digits.count == 3, let number = Bytes.count(digits), number >= 100 { status = Int(number) }
             return
         }
-        // Later lines are trailers.
+        // Ignore lines after the end of the head: they are trailers.
         if isComplete { return }
         if text.isEmpty {
             isComplete = status >= 200
@@ -60,7 +61,7 @@ public struct ResponseHead: Hashable, Sendable {
             return
         }
         if Self.single.contains(name) {
-            // The values differ: trust neither.
+            // The two values of the field differ: trust neither.
             if old != new { values[name] = "" }
         } else if old.utf8.count + new.utf8.count < Self.longestValue {
             values[name] = old + ", " + new
@@ -83,8 +84,8 @@ public struct ResponseHead: Hashable, Sendable {
         return coded.isEmpty ? nil : coded.joined(separator: ", ")
     }
 
-    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the response's Date (RFC
-    /// 9110, 8.8.2.2); nil if there is neither.
+    /// The value for the field If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the
+    /// response's Date (RFC 9110, 8.8.2.2); nil if the response has neither.
     public var condition: String? {
         if let tag = values["etag"], Self.isStrong(tag) { return tag }
         guard let text = values["last-modified"], let date = values["date"], let modified = HTTPDate.seconds(text),
@@ -93,8 +94,8 @@ public struct ResponseHead: Hashable, Sendable {
         return text
     }
 
-    /// For If-None-Match or If-Modified-Since: an ETag, weak or strong, else the Last-Modified; nil if there is
-    /// neither.
+    /// The value for the field If-None-Match or If-Modified-Since: the ETag, weak or strong, or else the Last-Modified;
+    /// nil if the response has neither.
     public var version: String? {
         if let tag = values["etag"], Self.isTag(tag) { return tag }
         return values["last-modified"].flatMap { HTTPDate.seconds($0) == nil ? nil : $0 }

@@ -12,14 +12,14 @@ public enum BodyUse: Hashable, Sendable {
     case complete
     /// The response is unusable: request the whole file instead.
     case askForAll
-    /// The status is no success.
+    /// The response is unusable. Its status decides how the transfer ends.
     case status
 
-    /// Decides by RFC 9110.
+    /// Decides what to do with a response's body, by RFC 9110.
     ///
     /// - Parameters:
-    ///   - offset: the part's bytes, from which on the rest was requested; 0 for the whole file.
-    ///   - validator: the validator of the part's file.
+    ///   - offset: the size of the partial file, after which the rest was requested; 0 if the whole file was requested.
+    ///   - validator: the validator that was stored for the partial file.
     public static func of(_ head: ResponseHead, offset: Int64, validator: TransferValidator?) -> BodyUse {
         switch head.status {
         case 200, 203: return .restart(total: head.length)

@@ -8,7 +8,7 @@ public struct Transfer: Hashable, Sendable {
     /// Why a transfer does not run now. The raw values are those of torpord's interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
         case retry, network, power, memory, load, space, window, metered, login
-        /// A subscription's next fetch is not due yet.
+        /// The transfer is a subscription whose next fetch is not due yet.
         case interval
     }
 

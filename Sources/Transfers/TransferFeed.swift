@@ -3,7 +3,8 @@
 public import Schedules
 public import Varlink
 
-/// A subscription: a transfer that is repeated without end. It is repeated less often if there is rarely new content.
+/// A subscription: a transfer that is repeated without end. The less often there is new content, the less often the
+/// transfer is repeated.
 public struct TransferFeed: Hashable, Sendable {
     /// The subscription's name, unique in the app.
     public let name: String

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Maps request tokens to transfers, so that a retried request does not start a second transfer. torpord may have
-/// died before it replied, and the transfer may be over when the retry comes.
+/// Maps request tokens to transfers, so that a retried request does not start a second transfer. An app retries a
+/// request if torpord died before it replied; the transfer may even have ended before the retry.
 public struct TransferTokens: Sendable {
     private struct Key: Hashable {
         let app: String

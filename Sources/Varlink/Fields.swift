@@ -4,7 +4,7 @@
 public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The member's name, with its path if it is nested.
     public var field: String
-    /// What is wrong, as the end of a sentence that starts with the name.
+    /// What is wrong, as the end of a sentence that starts with the member's name.
     public var problem: String
 
     /// Memberwise initializer.
@@ -17,12 +17,13 @@ public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
 }
 
-/// Reads the members of an object by name and type; `null` counts as absent. It is quickest in the order of the text.
+/// Reads the members of an object by name and type; `null` counts as absent. Reading is fastest in the order in which
+/// the members are in the text.
 public struct Fields {
     private let object: JSONObject
     private let place = Place()
 
-    /// The member after the one that was read last.
+    /// The index of the member after the one that was read last: the next search begins there.
     private final class Place {
         var next = 0
     }

@@ -119,7 +119,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// Creates an empty object.
     public init() { members = [] }
 
-    /// Appends a member, whose name must be new. It does not look for it, unlike the subscript.
+    /// Appends a member, whose name must be new. Unlike the subscript, this does not search for the name.
     public mutating func append(_ name: String, _ value: JSON) { members.append(Member(name: name, value: value)) }
 
     /// Makes room for this many members.
@@ -132,7 +132,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         for (name, value) in elements { self[name] = value }
     }
 
-    /// The value of a name. Setting nil removes the member; a new name is appended.
+    /// The value of the member with this name. Setting nil removes the member; a member with a new name is appended.
     public subscript(name: String) -> JSON? {
         get {
             for member in members where member.name == name { return member.value }
@@ -153,22 +153,22 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
     ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
-    /// Reads `["name": value]`. Names must be distinct, which only debug builds check.
+    /// Creates an object from a literal `["name": value]`. Names must be distinct, which only debug builds check.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         assert(Set(elements.map(\.0)).count == elements.count, "a name stands twice in \(elements.map(\.0))")
         self = .object(JSONObject(members: elements.map { JSONObject.Member(name: $0.0, value: $0.1) }))
     }
-    /// Reads `[value]`.
+    /// Creates an array from a literal `[value]`.
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
-    /// Reads `"text"`.
+    /// Creates a string from a literal `"text"`.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// Reads `1`.
+    /// Creates an integer from a literal `1`.
     public init(integerLiteral value: Int64) { self = .int(value) }
-    /// Reads `true`.
+    /// Creates a boolean from a literal `true`.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// Reads `1.5`.
+    /// Creates a number from a literal `1.5`.
     public init(floatLiteral value: Double) { self = .double(value) }
-    /// Reads `nil`.
+    /// Creates `null` from the literal `nil`.
     public init(nilLiteral: ()) { self = .null }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gets the members of an object in their order: builds the object (``JSONObject``) or writes it as text
-/// (``JSONWriter``), so that a type lists its members once. Their names must be distinct and need no escapes.
+/// Receives the members of an object in their order, and builds the object (``JSONObject``) or writes it as text
+/// (``JSONWriter``). So a type lists its members only once for both. The names must be distinct and need no escapes.
 public protocol JSONMembers: ~Copyable {
     /// A string, or `null`.
     mutating func add(_ name: StaticString, _ value: String?)

@@ -23,7 +23,8 @@ extension JSON {
     /// The maximum nesting of arrays and objects.
     public static let depthLimit = 64
 
-    /// The maximum nesting of a message's payload: less, since it is delivered inside of other objects.
+    /// The maximum nesting of a message's payload. This is less than ``depthLimit``, since the payload is delivered
+    /// inside other objects.
     public static let payloadDepthLimit = 32
     /// The maximum size of a message's payload in bytes.
     public static let payloadSizeLimit = 64 << 10
@@ -35,7 +36,7 @@ extension JSON {
         try parse(bytes[...])
     }
 
-    /// Parses a part of a buffer; offsets in errors count from the start of the part.
+    /// Parses a part of a buffer. Errors count offsets from the start of this part, not of the buffer.
     public static func parse(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> JSON {
         let result: Result<JSON, JSONError> = bytes.withUnsafeBufferPointer { buffer in
             var parser = JSONParser(bytes: buffer)
@@ -54,7 +55,7 @@ extension JSON {
     }
 }
 
-/// A recursive-descent parser for one buffer; it never reads outside of it.
+/// A recursive-descent parser for one buffer; it never reads outside the buffer.
 private struct JSONParser {
     let bytes: UnsafeBufferPointer<UInt8>
     var at = 0
@@ -153,14 +154,15 @@ private struct JSONParser {
 
     /// Finds a name that an object has twice.
     private struct NameFilter {
-        /// A bit for each hash of a name's length and some of its bytes, 256 in all: most names are new by that alone.
+        /// A set of 256 bits, one for each hash of a name's length and some of its bytes. Most names set a new bit, and
+        /// so are known to be new without any comparison.
         private var sums = SIMD4<UInt64>(repeating: 0)
-        /// All names, once there are many: comparing each with each would take quadratic time.
+        /// All names of an object that has many: comparing each name with every other would take quadratic time.
         private var names: Set<WireText> = []
 
         private static let many = 48
 
-        /// Adds the name of the member after these; false if one of them has it.
+        /// Adds the name of the next member, which follows `members`; returns false if one of these has the same name.
         mutating func insert(_ name: String, _ members: [JSONObject.Member]) -> Bool {
             if members.count >= Self.many {
                 if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
@@ -289,7 +291,7 @@ private struct JSONParser {
         return text
     }
 
-    /// The string from `start`; its first backslash is at the current position.
+    /// The string that begins at `start` and whose first backslash is at the current position.
     mutating func escapedString(from start: Int) throws(JSONError) -> String {
         var text = Array(bytes[start..<at])
         while at < bytes.count {

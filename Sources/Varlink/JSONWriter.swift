@@ -13,18 +13,19 @@ public struct JSONWriter: ~Copyable {
     public private(set) var count = 0
     /// Called when the memory is full and has from one to four times ``portion`` bytes: takes as many of the first
     /// bytes as it can, and returns how many. So a long text needs little memory, and its reader can begin before its
-    /// end is written. The last byte is never given. If more waits for a slow reader, moving the rest forward again and again would take long.
+    /// end is written. The last byte is never given. If more than four portions wait for a slow reader, this is not
+    /// called, since moving the rest forward again and again would take long.
     public var outlet: ((UnsafeRawBufferPointer) -> Int)?
 
     /// The least size, in bytes, at which ``outlet`` is asked.
     public static let portion = 64 << 10
 
-    /// Creates one without memory.
+    /// Creates a writer without memory.
     public init() {}
 
     deinit { free(base) }
 
-    /// The text.
+    /// Calls `body` with the bytes of the text.
     public func withBytes<T, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> T) throws(E) -> T {
         try body(UnsafeRawBufferPointer(start: base, count: count))
     }
@@ -45,7 +46,7 @@ public struct JSONWriter: ~Copyable {
         count -= number
     }
 
-    /// The place of the next byte, with room for at least this many.
+    /// The place of the next byte, with room for at least `bytes` bytes.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if let base, capacity - count >= bytes { return base + count }
@@ -55,10 +56,11 @@ public struct JSONWriter: ~Copyable {
     @inline(never)
     private mutating func grown(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if count >= Self.portion, count <= 4 * Self.portion, let outlet {
-            // The last byte stays: what follows it may need a comma.
+            // Keep the last byte: it shows whether the next text needs a comma before it.
             let taken = outlet(UnsafeRawBufferPointer(start: base, count: count - 1))
             removeFirst(taken)
-            // If little is taken at a time, more memory costs less than moving the rest.
+            // If only a few bytes are taken at a time, allocating more memory costs less than moving the remaining
+            // bytes.
             if taken >= Self.portion / 4, let base, capacity - count >= bytes { return base + count }
         }
         // realloc(3) moves the pages of large memory, and copies nothing.
@@ -106,7 +108,7 @@ public struct JSONWriter: ~Copyable {
         count += length + 3
     }
 
-    /// Copies a few bytes: a call of memcpy(3) would take longer. The two words overlap.
+    /// Copies a few bytes in two words, which may overlap, because a call of memcpy(3) would take longer.
     @inline(__always)
     private static func copyShort(
         _ source: UnsafePointer<UInt8>,
@@ -169,12 +171,13 @@ public struct JSONWriter: ~Copyable {
         text.withUTF8 { append($0.baseAddress!, $0.count) }
     }
 
-    /// Appends a number that has at most nine decimals, as most have that were measured, and at most 15 digits. False
-    /// if it has more, or is so small that Swift writes an exponent.
+    /// Appends a number that has at most nine decimals and at most 15 digits, as most measured numbers do. Returns
+    /// false if the number has more digits, or is so small that Swift writes an exponent.
     private mutating func appendDecimals(_ value: Double) -> Bool {
         guard value >= 0.0001, value < 1e6 else { return false }
         // A quotient of two integers that a Double represents is rounded correctly, so it is the number that these
-        // digits denote. Of the digits that denote a number, those of at most 15 are the shortest.
+        // digits denote. Two different numbers of at most 15 digits never denote the same Double, so these digits are
+        // the shortest.
         let scaled = UInt64(value * 1e9 + 0.5)
         guard Double(scaled) / 1e9 == value else { return false }
         let (whole, decimals) = scaled.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -209,7 +212,7 @@ public struct JSONWriter: ~Copyable {
         }
     }
 
-    /// Copies the first bytes that need no look, eight at a time; returns how many.
+    /// Copies the first bytes that need no inspection, eight at a time; returns how many.
     private static func copyPlain(_ utf8: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Int {
         let all = utf8.count
         guard let start = utf8.baseAddress else { return 0 }
@@ -231,8 +234,9 @@ public struct JSONWriter: ~Copyable {
         return index
     }
 
-    /// Whether one of the bytes is not printable ASCII, or a quotation mark or backslash. (A byte is below another if
-    /// subtracting borrows; bytes above one that is special may be taken for special too.)
+    /// Whether one of the bytes is not printable ASCII, or a quotation mark or backslash. (Subtracting from a byte
+    /// borrows if the byte is less. After a special byte, the borrow may also make the bytes above it look special,
+    /// which does not change the result.)
     private static func hasSpecial(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let high: UInt64 = 0x8080_8080_8080_8080

@@ -4,8 +4,8 @@ import Linux
 
 /// A blocking client that survives the replacement of its service by another instance on the same socket.
 ///
-/// If the connection ends before the last reply to a call, it reconnects and repeats the call. So a call must be
-/// idempotent: it only reads, or carries an identifier by which the service recognises it.
+/// If the connection ends before the last reply to a call, the client reconnects and repeats the call. So a call must
+/// be idempotent: either it only reads, or it carries an identifier by which the service recognises the repeated call.
 public final class PersistentVarlinkClient {
     /// The socket's path.
     public let path: String
@@ -16,7 +16,8 @@ public final class PersistentVarlinkClient {
 
     private var client: VarlinkClient?
 
-    /// Connects; does not retry, since the service was not there before.
+    /// Connects. Does not retry if the service does not answer: only a service that answered before may be expected to
+    /// return.
     public init(path: String, patience: Duration = .seconds(30)) throws(VarlinkClientError) {
         self.path = path
         self.patience = patience
@@ -28,8 +29,10 @@ public final class PersistentVarlinkClient {
     /// - Parameters:
     ///   - repeats: false if the call must not be repeated: then a lost connection throws.
     ///   - deadline: the time to give up (monotonic clock); nil for a stream or an unlimited wait.
-    ///   - reserve: how much longer to wait for a connected service, which knows the deadline too.
-    ///   - call: creates the call for each connection, so that it can continue where the last one ended.
+    ///   - reserve: how long to wait after `deadline` while the service is connected: it knows the deadline too, and
+    ///     replies when it has passed.
+    ///   - call: creates the call for each connection, so that a repeated call can continue where the interrupted one
+    ///     ended.
     public func call(
         repeats: Bool = true,
         deadline: Duration? = nil,
@@ -61,7 +64,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // The time of silence counts from here on.
+                        // Measure from now on how long the service does not answer.
                         silentSince = now
                         isLost = true
                         onLoss?()

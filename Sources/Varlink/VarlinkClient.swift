@@ -8,7 +8,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     case cannotConnect(path: String, problem: String)
     /// The connection ended before the last reply.
     case disconnected
-    /// The connection ended, and no service has answered at the socket since; `problem` is that of the last try.
+    /// The connection ended, and no service has answered at the socket since; `problem` is the error of the last
+    /// attempt.
     case gone(path: String, waited: Duration, problem: String)
     /// The call is longer than a service takes: its size and the limit, in bytes.
     case tooLong(bytes: Int, limit: Int)
@@ -40,7 +41,7 @@ public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
 
-    /// Connects. `timeout` limits the wait for a service whose backlog is full.
+    /// Connects. `timeout` limits how long to wait for a service whose backlog of connections is full.
     public init(path: String, timeout: Duration? = nil) throws(VarlinkClientError) {
         do throws(Errno) {
             socket = try Sockets.connect(path: path, sendTimeout: timeout)
@@ -55,7 +56,7 @@ public final class VarlinkClient {
 
     /// Makes a call and returns the results of its only (or last) reply.
     ///
-    /// - Parameter timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
+    /// - Parameter timeoutMilliseconds: the maximum time between two replies; nil for no limit.
     public func call(_ call: VarlinkCall, timeoutMilliseconds: Int32? = nil) throws(VarlinkClientError) -> JSON {
         try callMore(call, timeoutMilliseconds: timeoutMilliseconds) { _ in }
     }
@@ -63,8 +64,8 @@ public final class VarlinkClient {
     /// Makes a call and returns the last reply; `onReply` gets the replies before it.
     ///
     /// - Parameters:
-    ///   - timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
-    ///   - firstTimeoutMilliseconds: the maximum time until the first reply, if different.
+    ///   - timeoutMilliseconds: the maximum time between two replies; nil for no limit.
+    ///   - firstTimeoutMilliseconds: the maximum time until the first reply, if it differs from `timeoutMilliseconds`.
     public func callMore(
         _ call: VarlinkCall,
         timeoutMilliseconds: Int32? = nil,
@@ -95,7 +96,7 @@ public final class VarlinkClient {
 
     private func send(_ call: VarlinkCall) throws(VarlinkClientError) {
         var message = call.json.serialised()
-        // The service would end the connection in the middle of the message.
+        // Do not send a call that is too long: the service would end the connection in the middle of it.
         guard message.count <= MessageFramer.callLimit else {
             throw .tooLong(bytes: message.count, limit: MessageFramer.callLimit)
         }

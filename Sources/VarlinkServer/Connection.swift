@@ -4,8 +4,8 @@ import EventLoop
 import Linux
 import Varlink
 
-/// The connection of one client. While a call is being handled, no further call is read: what the client sends early
-/// stays in the kernel's buffer.
+/// The connection of one client. While a call is being handled, no further call is read: a call that the client sends
+/// early stays in the kernel's buffer.
 final class Connection {
     let number: UInt64
     let peer: Peer
@@ -14,7 +14,7 @@ final class Connection {
     var isRefused: Bool { refusal != nil }
     /// The account of the client's user; nil if the user is exempt.
     private let share: UserShare?
-    /// The part of the user's account that this connection has used.
+    /// How many bytes this connection has added to the user's account.
     private var counted = (inbound: 0, outbound: 0)
     /// Whether the client's user has used up its share of the loop's time. If so, nothing is read until the share is
     /// replenished.
@@ -32,7 +32,7 @@ final class Connection {
     private var isEnding = false
     /// Whether calls wait because the client has not read its replies yet.
     private var isHeldBack = false
-    /// What the client sends while a call is being answered ends the call with an error.
+    /// Whether anything that the client sends while a call is being answered ends that call with an error.
     private var refusesCalls = false
     /// Whether ``VarlinkServer/unterminated`` was called for this connection.
     private var wasUnterminated = false
@@ -83,7 +83,7 @@ final class Connection {
     }
 
     private func handle(_ events: IOEvents) {
-        // Keep this object alive: the server may release a closed connection during this.
+        // Keep this object alive: the server may release a closed connection while this method runs.
         withExtendedLifetime(self) {
             if events.contains(.writable) { flush() }
             if events.contains(.readable) {
@@ -105,10 +105,10 @@ final class Connection {
 
     private var isWatchedForCalls: Bool { refusesCalls && source != nil && current != nil && !isAtEnd && !isEnding }
 
-    /// Ends the call that is being answered if the client sends something before its last reply.
+    /// Ends the call that is being answered as soon as the client sends something before the call's last reply.
     func refuseCalls() {
         refusesCalls = true
-        // A client may have sent the next call together with this one.
+        // The client may have sent its next call together with the call that is being answered.
         if framer.waitingBytes > 0 { server?.loop.later { [weak self] in self?.refuseStray(nil) } }
         updateEvents()
     }
@@ -215,7 +215,7 @@ final class Connection {
         pump()
     }
 
-    /// Updates the user's account.
+    /// Updates the share of this connection in the user's account (``UserShare``).
     private func count() {
         guard let share else { return }
         let now = (inbound: framer.waitingBytes, outbound: outbound.count)
@@ -231,7 +231,7 @@ final class Connection {
         } catch let error as FieldError {
             return refuse(error)
         } catch {
-            // The client does not speak JSON, so it would not understand an error either: close the connection.
+            // The client does not send JSON, so it would not understand an error in JSON either: close the connection.
             guard message.first == UInt8(ascii: "{") else { return close() }
             return refuse(FieldError(field: "", problem: "\(error)"))
         }
@@ -270,7 +270,7 @@ final class Connection {
         if !continues { current = nil }
         if !silently {
             let waiting = outbound.count
-            // What is called to write may close this connection.
+            // Take the buffer out of this object first, because `write` may close this connection.
             var buffer = OutboundBuffer()
             swap(&buffer, &outbound)
             buffer.append(sending: { self.sendAhead($0) }, write)
@@ -278,8 +278,8 @@ final class Connection {
             swap(&buffer, &outbound)
             if !isPumping { flush() }
             current?.isUnread = !outbound.isEmpty
-            // A single reply may be larger than the limit, as long as the client reads it. Close the connection if too
-            // much stays unread.
+            // A single reply may be larger than the limit, as long as the client reads it. Close the connection if the
+            // client leaves more than the limit unread.
             if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
             count()
             if let share, source != nil, share.outbound > server?.limits.outboundBytesOfUser ?? 0 { return close() }
@@ -288,7 +288,8 @@ final class Connection {
         updateEvents()
     }
 
-    /// Sends bytes of a reply that is still being written; returns how many. An error is found again with the rest.
+    /// Sends bytes of a reply that is still being written; returns how many. Ignores errors, since sending the rest
+    /// reports them again.
     private func sendAhead(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard source != nil, let count = try? Sockets.send(socket.raw, bytes) else { return 0 }
         return count

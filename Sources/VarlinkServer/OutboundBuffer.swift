@@ -12,8 +12,8 @@ struct OutboundBuffer: ~Copyable {
     var count: Int { text.count - start }
     var isEmpty: Bool { start == text.count }
 
-    /// Appends a message with its NUL. `send` takes what it can of the bytes that wait, and returns how many: it is
-    /// called while a long message is being written.
+    /// Appends a message with its NUL. `send` is called while a long message is being written: it sends as many of the
+    /// waiting bytes as the socket takes, and returns their number.
     mutating func append(sending send: @escaping (UnsafeRawBufferPointer) -> Int, _ write: (inout JSONWriter) -> Void) {
         text.outlet = start == 0 ? send : nil
         write(&text)

@@ -27,7 +27,7 @@ public struct Peer: Hashable, Sendable {
 public struct VarlinkInterface: Hashable, Sendable {
     /// The interface's name, such as `io.torpor.Manager`.
     public var name: String
-    /// The interface definition in Varlink's language; the methods are taken from it.
+    /// The interface definition in Varlink's language; the server takes the names of the methods from this text.
     public var description: String
 
     /// Memberwise initializer.
@@ -50,8 +50,9 @@ public struct VarlinkInterface: Hashable, Sendable {
 
 /// Sends the replies to one call. Keep it until the last reply is sent; it never blocks.
 ///
-/// Replies are sent in the order of the connection's calls: an early one waits. A `oneway` call has a Reply too,
-/// which discards everything. Replies after the last one, or after the connection has closed, are discarded.
+/// Replies are sent in the order of the connection's calls: a reply waits until all earlier calls are answered. A
+/// `oneway` call has a Reply too, which discards everything. Replies after the last one, or after the connection has
+/// closed, are discarded.
 public final class Reply {
     /// Whether the caller accepts several replies; otherwise send only one.
     public let more: Bool
@@ -75,7 +76,7 @@ public final class Reply {
         self.init(more: more, connection: connection, output: output, text: nil)
     }
 
-    /// - Parameter text: gets the results of ``sendText(_:)``; nil if `output` gets them.
+    /// - Parameter text: receives the results that are sent by ``sendText(_:)``; if it is nil, `output` receives them.
     init(
         more: Bool,
         connection: UInt64,
@@ -88,8 +89,8 @@ public final class Reply {
         self.outputText = text
     }
 
-    /// Sends results, of which no other follow, as JSON text: `write` appends an object. For results that are large or
-    /// asked for often; it takes less time than ``send(_:continues:)``.
+    /// Sends the last results as JSON text: `write` appends an object. This takes less time than
+    /// ``send(_:continues:)``: use it for results that are large or often requested.
     public func sendText(_ write: (inout JSONWriter) -> Void) {
         guard !isClosed else { return }
         finish(unless: false)
@@ -100,7 +101,7 @@ public final class Reply {
         output(VarlinkResponse(parameters: parameters ?? .emptyObject))
     }
 
-    /// Sends results. With `continues` more replies follow, unless the caller did not ask for more.
+    /// Sends results. With `continues`, more replies follow if the caller asked for several replies (`more`).
     public func send(_ parameters: JSON = .emptyObject, continues: Bool = false) {
         guard !isClosed else { return }
         let continues = continues && more

@@ -19,7 +19,7 @@ final class UserShare {
     /// The maximum debt, in bursts.
     private static let mostBursts = 8
 
-    /// How much more of the loop's time than its share the user had taken at the time `at`.
+    /// By how much the user had exceeded its share of the loop's time, at the time `at`.
     private var debt = Duration.zero
     private var at: Duration
     private var waiting: [() -> Void] = []

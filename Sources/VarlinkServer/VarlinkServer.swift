@@ -39,7 +39,7 @@ public final class VarlinkService {
 
     deinit { buffer.deallocate() }
 
-    /// The accounting of a user.
+    /// The account of a user; creates it if the user has none.
     func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
         if let share = shares[uid] { return share }
         if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }
@@ -64,34 +64,35 @@ public final class VarlinkServer {
     public struct Limits: Hashable, Sendable {
         /// The maximum size of a client's message in bytes.
         public var messageBytes = MessageFramer.callLimit
-        /// The maximum of unread bytes for a client; beyond it the client is dropped.
+        /// The maximum of unread bytes for a client; a client with more unread bytes is dropped.
         public var outboundBytes = 8 << 20
-        /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot
-        /// lock them out.
+        /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot take
+        /// all connections from them.
         public var connections = 1024
-        /// The maximum of connections of one user, except for these two.
+        /// The maximum of connections of one user, except for root and the server's own user.
         public var connectionsOfUser = 128
         /// The maximum of received but unhandled bytes over all connections of one user; the connection that exceeds
         /// it is closed.
         public var inboundBytesOfUser = 8 << 20
         /// The maximum of unread bytes over all connections of one user.
         public var outboundBytesOfUser = 64 << 20
-        /// How long the loop works for one user without a pause.
+        /// How long the loop may work for one user without a pause.
         public var burst = Duration.milliseconds(20)
-        /// Beyond the burst, a user gets one part in this many of the loop's time.
+        /// Beyond the burst, a user gets the loop's time divided by this number.
         public var inverseShare = 4
         /// Whether all clients of this socket share one account, instead of one account per user for all sockets of the
         /// service. Used for apps' own sockets, so that each app is charged only for its own calls.
         public var countsTogether = false
-        /// Whether root and the server's own user have accounts like other users. Used by tests, which run as one of
-        /// them.
+        /// Whether root and the server's own user have accounts like other users. Used by tests, which run as root or
+        /// as the server's own user.
         public var trustsNobody = false
 
         /// Creates the default limits.
         public init() {}
     }
 
-    /// Handles calls of the registered interfaces' methods. It must finish each Reply, now or later.
+    /// Handles calls of the registered interfaces' methods. The handler must finish each ``Reply``, before it returns
+    /// or later.
     public var handler: (VarlinkCall, Peer, Reply) -> Void = { call, _, reply in
         reply.fail(VarlinkErrorName.methodNotImplemented, ["method": .string(call.method)])
     }
@@ -105,8 +106,8 @@ public final class VarlinkServer {
     /// Called once for a connection if a client has sent a whole JSON object with a newline instead of a NUL behind it.
     /// The server keeps waiting for the NUL.
     public var unterminated: ((Peer) -> Void)?
-    /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
-    /// connection closed.
+    /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
+    /// refused client, but replies with the error and closes the connection.
     public var refusal: ((Peer) -> Refusal?)?
 
     /// The error for a refused client.
@@ -134,7 +135,8 @@ public final class VarlinkServer {
     private let mode: UInt32
     /// The owner to set if the socket is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
-    /// The listening socket, for the keeper to hold: while no server accepts, clients wait in its backlog.
+    /// The listening socket, which the keeper can hold as well: while no server accepts connections, clients wait in
+    /// this socket's backlog.
     public private(set) var listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
@@ -238,8 +240,8 @@ public final class VarlinkServer {
         for connection in Array(connections.values) { connection.close() }
     }
 
-    /// From now on, calls that the client sends on this connection while its present call is being answered are not
-    /// left waiting, but reported to ``strayCall``.
+    /// From now on, a call that the client sends on this connection before its current call is answered does not wait:
+    /// it is reported to ``strayCall``.
     public func refuseCalls(on connection: UInt64) { connections[connection]?.refuseCalls() }
 
     /// Ends one connection.
@@ -286,9 +288,8 @@ public final class VarlinkServer {
         }
     }
 
-    /// Whether a process listens on the path. A process that was killed may have left a socket file there that no
-    /// process has open any more, although an earlier socket is still held. If this server itself listens, it gets a
-    /// connection that ends at once.
+    /// Whether a process listens on the path. A socket file alone does not prove that: it may be left from a process
+    /// that was killed. If this server itself listens on the path, it gets a connection that ends at once.
     public static func isBound(path: String) -> Bool {
         do throws(Errno) {
             _ = try Sockets.connect(path: path, nonBlocking: true)

@@ -6,7 +6,7 @@ public import Varlink
 public struct EventRing: Sendable {
     private var entries: [(sequence: Int64, event: JSON)] = []
     private let capacity: Int
-    /// The ring has all events after this number; nil while that is unknown.
+    /// The ring has all events after this number; nil as long as no such number is known.
     private var complete: Int64?
 
     /// Creates an empty ring for `capacity` events.

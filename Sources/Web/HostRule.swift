@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The host names for which a request may be. This prevents DNS rebinding: an attacker can make their domain resolve
-/// to 127.0.0.1, but the browser still sends that domain in the header `Host`.
+/// The host names to which a request may be addressed. This prevents DNS rebinding: an attacker can make their domain
+/// resolve to 127.0.0.1, but the browser still sends that domain in the header `Host`.
 public struct HostRule: Sendable {
     private let names: Set<String>
     private let takesNumeric: Bool
     private let takesAll: Bool
 
-    /// Creates the rule for an address. For a Unix socket, every name is allowed if `further` is empty: browsers
-    /// reach it only through a proxy, which has checked the name.
+    /// Creates the rule for an address. For a Unix socket, every name is allowed if `further` is empty: browsers reach
+    /// the socket only through a proxy, which has checked the name.
     ///
     /// - Parameter further: the host names of a proxy, without ports.
     public init(_ address: ListenAddress, further: [String]) {
@@ -60,8 +60,8 @@ public struct HostRule: Sendable {
 
 /// Decides whether a request that changes something comes from the dashboard's own page (protection against CSRF).
 public enum OriginRule {
-    /// Decides by the header `Sec-Fetch-Site` of browsers. Without it, `Origin` must equal `Host`. A program sends
-    /// neither header, but must send the token itself.
+    /// Decides by the header `Sec-Fetch-Site` of browsers. If the browser does not send that header, `Origin` must
+    /// equal `Host`. A program sends neither header, but must send the token itself.
     public static func allows(origin: String?, fetchSite: String?, host: String?, hasBearer: Bool) -> Bool {
         if let fetchSite { return fetchSite == "same-origin" }
         guard let origin else { return hasBearer }

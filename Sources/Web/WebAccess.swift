@@ -44,7 +44,7 @@ public struct WebAccess: Sendable {
     /// Whether a token is required.
     public var needsToken: Bool { token != nil }
 
-    /// Whether this is the token, compared in constant time; always true if none is required.
+    /// Whether `given` is the token; always true if no token is required. The comparison takes constant time.
     public func isToken(_ given: [UInt8]) -> Bool { token.map { Bearer.isEqual(given, $0) } ?? true }
 
     /// Checks the headers `Authorization` and `Cookie` of a request.

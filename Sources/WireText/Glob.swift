@@ -29,7 +29,8 @@ public enum Glob {
         return pattern[p...].allSatisfy { $0 == "*" }
     }
 
-    /// Matches one character; returns the next index in the pattern, or nil.
+    /// Matches one character of the text with the pattern's part at an index. Returns the index after that part; nil if
+    /// the character does not match.
     private static func step(_ pattern: [Unicode.Scalar], _ at: Int, _ scalar: Unicode.Scalar) -> Int? {
         if pattern[at] == "?" { return at + 1 }
         guard pattern[at] == "[", let end = pattern[(at + 1)...].dropFirst().firstIndex(of: "]") else {

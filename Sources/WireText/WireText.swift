@@ -48,7 +48,7 @@ extension String {
     /// The text as one line that neither controls a terminal nor reorders the text around it. Line breaks and tabs
     /// become blanks, and other such characters (`steersTerminals`) become U+FFFD. Blanks at the end are removed.
     public var onOneLine: String {
-        // In UTF-8, each character to replace is or begins with one of these bytes.
+        // In UTF-8, each character that must be replaced begins with one of these bytes.
         let isPlain = utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 && $0 != 0xd8 && $0 != 0xe2 }
         if isPlain { return self }
         var result = String.UnicodeScalarView()
@@ -89,7 +89,8 @@ extension WireText {
     /// The most regional indicators in a row: 32 flags.
     public static let mostIndicators = 64
 
-    /// Fewer non-ASCII bytes in a row than this cannot be a run that is too long: a mark has two bytes or more.
+    /// A sequence of fewer non-ASCII bytes than this contains no run that is too long, since a mark has at least two
+    /// bytes.
     private static let shortRun = 2 * mostMarks
 
     /// Whether all runs are short enough.
@@ -122,7 +123,7 @@ extension WireText {
 
         /// False if the scalar makes a run too long.
         mutating func take(_ scalar: Unicode.Scalar) -> Bool {
-            // The first mark is U+0300.
+            // No combining mark and no regional indicator has a number below U+0300.
             if scalar.value < 0x300 {
                 marks = 0
                 indicators = 0

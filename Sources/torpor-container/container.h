@@ -120,7 +120,7 @@ void addf(struct words *words, const char *format, ...) __attribute__((format(pr
 enum output {
     OUTPUT_KEPT,      /* standard output is read into `answer`, standard error is discarded */
     OUTPUT_FOLLOWED,  /* standard error is passed on, and its last line is stored in `answer` */
-    OUTPUT_PASSED     /* both go to standard output and standard error of this process */
+    OUTPUT_PASSED     /* both are passed on to this process's standard output and standard error */
 };
 
 /* Runs `podman`, or the program that is the first word. Returns its exit status; 128 plus the number of the signal

@@ -51,7 +51,8 @@ void note_signals(void) {
 }
 
 int is_asked_to_end(void) {
-    // Other signals have a meaning only for the program inside the container, or none.
+    // Only these signals ask this process to end. All others mean something only to the program inside the container,
+    // or nothing at all.
     for (int number = 1; number <= 64; number++)
         if ((waiting & bit(number)) != 0 && (number == SIGTERM || number == SIGINT || number == SIGQUIT || number >= SIGRTMIN))
             return number;

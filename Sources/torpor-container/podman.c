@@ -142,8 +142,8 @@ void addf(struct words *words, const char *format, ...) {
 /* Runs in the child between fork and exec. `write_end` is the child's end of the pipe that the parent reads, or
    -1. */
 static void become(struct words *words, enum output output, int write_end, bool passes) {
-    // Kill podman if this process ends, since nothing would follow it then. torpord's call of `remove` deletes what
-    // podman has begun.
+    // If this process ends, let the kernel kill podman, because no process would wait for the container that podman
+    // starts. torpord then runs `torpor-container remove`, which deletes what podman has begun.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     leave_signals();
     if (passes && passed > 0) {

@@ -87,7 +87,8 @@ static bool make_networks(const struct order *order, bool *has_changed) {
             int status = podman(&words, round == 0 ? OUTPUT_KEPT : OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL);
             if (status == 0) *has_changed |= round == 1;
             if (status == 0) break;
-            // Another app may have created the network since the check.
+            // The network is missing (first round), or another app has created it since the check (second round):
+            // neither is a failure.
             if (round == 0 || strstr(answer, "already") != NULL) continue;
             fail("could not create the network %s: %s", name, strncmp(answer, "Error: ", 7) == 0 ? answer + 7 : answer);
             return false;
@@ -144,7 +145,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
-    // If this process is killed too, `torpor-container remove` deletes the folder.
+    // If this process is killed together with podman, `torpor-container remove` deletes the folder.
     if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
@@ -204,7 +205,7 @@ static void keep_limits(struct words *words, const struct order *order) {
     struct rlimit files, processes;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order, "nofile"))
         addf(words, "--ulimit=nofile=%llu:%llu", (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
-    // podman caps its own limit at the same value.
+    // podman itself never sets more than 32768, so do not pass more.
     if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order, "nproc")) {
         unsigned long long most = processes.rlim_max < 32768 ? processes.rlim_max : 32768;
         addf(words, "--ulimit=nproc=%llu:%llu", most, most);
@@ -269,7 +270,7 @@ static void free_common_helpers(void) {
         bool is_common = false;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) is_common |= strcmp(comm, names[i]) == 0;
         if (!is_common) continue;
-        // A program of the same name inside the container has another root directory.
+        // Ignore a program of the same name inside a container: it has another root directory than this process.
         struct stat root, theirs;
         char path[80];
         snprintf(path, sizeof path, "%s/root", folder);
@@ -338,7 +339,8 @@ int start_container(const struct order *order) {
     int ended = run(order);
     if (ended > 128 && !undo_run(order->folder)) return fail("could not remove what a podman left that was killed: see its log");
     if (ended != 0 && ended != NOT_EXECUTED) {
-        // A network may have been removed, or a killed podman may have left something behind.
+        // A network may have been removed, or a killed podman may have left something behind. If this can be put right,
+        // start the container once more.
         int way = make_way(order);
         if (way < 0) return FAILED;
         if (way > 0) ended = run(order);

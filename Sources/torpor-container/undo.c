@@ -79,7 +79,7 @@ static bool was_there(const char *folder, const char *name) {
     return is_found;
 }
 
-/* Calls a function with the ID of each process until it returns true. Returns whether it did. */
+/* Calls a function with the ID of each process until it returns true. Returns whether it has returned true. */
 static bool any_process(bool (*is_it)(const char *pid, void *with), void *with) {
     DIR *entries = opendir("/proc");
     bool is_found = false;
@@ -246,8 +246,8 @@ static void remove_network(const char *folder, const char *id) {
     for (struct dirent *entry; entries != NULL && count < MOST_NAMESPACES && (entry = readdir(entries)) != NULL;)
         if (is_left(folder, entry->d_name)) snprintf(names[count++], sizeof names[0], "%s", entry->d_name);
     if (entries != NULL) closedir(entries);
-    // A new namespace without a process may also belong to another podman that has just made it: wait for that to
-    // finish.
+    // A new namespace without a process may also belong to another podman that has just made it: wait until that podman
+    // has finished.
     if (count == 0 || !outlast_others()) return delete_rules(id, NULL, 0);
     for (int i = 0; i < count; i++) {
         char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][ADDRESS_SIZE];

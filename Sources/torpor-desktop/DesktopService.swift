@@ -7,15 +7,15 @@ import Varlink
 
 /// Carries out torpord's commands until torpord closes its end of the socket.
 ///
-/// The socket survives a restart of torpord. Reports that one torpord missed are repeated to the next, which sends
-/// `hello` first.
+/// The socket survives a restart of torpord. The next torpord begins with `hello`, and then gets the reports that the
+/// previous torpord missed.
 final class DesktopService {
     /// The descriptor of the socket to torpord.
     static let socket: Int32 = 3
     /// The longest command in bytes: an alert is much shorter.
     private static let longestCommand = 64 << 10
-    /// The most bytes of reports that wait while torpord does not read. Further reports are dropped; after `hello`,
-    /// all that matters is sent again.
+    /// The most bytes of reports that wait while torpord does not read. Further reports are dropped; after the next
+    /// `hello`, those that are still needed are sent again.
     private static let mostWaiting = 1 << 20
 
     private let loop: EventLoop

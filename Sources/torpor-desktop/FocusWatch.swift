@@ -26,7 +26,8 @@ final class FocusWatch {
     private var timer: TimerSource?
     private var delay = FocusWatch.firstDelay
     private var isAnswered = false
-    /// Whether a request for the window tree is pending. `isUnsure` is set if another request must follow it.
+    /// Whether a request for the window tree is pending. `isUnsure` is set if another request must follow the pending
+    /// one.
     private var asksForTree = false
     private var isUnsure = false
 
@@ -36,7 +37,8 @@ final class FocusWatch {
     /// A request to focus a window of these processes.
     private struct Raising {
         var pids: Set<Int32>
-        /// The windows that are not examined yet, the one focused last first; nil until the tree has arrived.
+        /// The windows that are not examined yet, sorted by when they were last focused, the latest first; nil until
+        /// the tree has arrived.
         var left: ArraySlice<ListedWindow>?
         /// The window whose process the X server is being asked for.
         var asked: ListedWindow?
@@ -76,7 +78,8 @@ final class FocusWatch {
 
     // MARK: The socket
 
-    /// The paths of the sockets to try: the one that the environment names, then the others, the newest first.
+    /// The paths of the sockets to try: first the one that the environment names, then the others from the newest to
+    /// the oldest.
     private func paths() -> [String] {
         let folder = kind == .sway ? session.folder : session.folder + "/i3"
         let user = Users.effectiveUID
@@ -98,7 +101,8 @@ final class FocusWatch {
         for path in paths() where !silent.contains(path) {
             do throws(Errno) {
                 let made = try Sockets.connect(path: path, nonBlocking: true)
-                // A window manager of another user could otherwise decide which apps count as foreground.
+                // Check which user the window manager belongs to: that of another user could decide which apps count as
+                // foreground.
                 let peer = try Sockets.peer(made.raw)
                 guard peer.uid == Users.effectiveUID else { continue }
                 manager = peer.pid > 0 ? peer.pid : nil
@@ -124,7 +128,8 @@ final class FocusWatch {
             problem = sentence
             report(.following(problem: sentence))
         }
-        // Report no loss of the focus: it is unknown. With i3, the windows outlive the window manager.
+        // Do not report that the focus was lost: it is unknown which window has it. With i3, the windows outlive the
+        // window manager.
         focused = nil
         timer?.arm(after: delay)
         delay = min(delay * 2, Self.longestDelay)
@@ -216,7 +221,8 @@ final class FocusWatch {
         case .window, .workspace:
             switch FocusEvent(kind, json) {
             case .focused(let window):
-                // The tree that is on its way may be older than this event: ask for the tree again after it.
+                // The tree that is on its way may be older than this event: ask for the tree once more when it has
+                // arrived.
                 if asksForTree { isUnsure = true } else { focus(on: window) }
             case .unsure: askForTree()
             case .same: break

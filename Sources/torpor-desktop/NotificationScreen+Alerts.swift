@@ -42,8 +42,8 @@ extension NotificationScreen {
         ]
         let call = NotifyCall(owner, since: loop.now)
         (shown.call, shown.isDue) = (call, false)
-        // Be patient: a request whose reply is no longer awaited would stay in the server's queue, and the alert would
-        // be shown twice after a retry.
+        // Wait for the reply without a timeout: a request whose reply is no longer awaited would stay in the
+        // server's queue, and the alert would be shown twice after a retry.
         call.slot = connection.call(owner, Self.path, Self.name, "Notify", arguments, isPatient: true) {
             [weak self, weak shown, weak call] answer in
             guard let self, let call else { return }

@@ -8,22 +8,22 @@ import SystemBus
 
 /// Shows alerts through the session's notification server (org.freedesktop.Notifications), and badges in docks.
 ///
-/// The bus and the server may end and return. Open alerts are kept, and shown again by the next server. A server that
-/// does not answer now may do so later, and would then show an alert once for each request. So each request waits for
-/// its answer as long as the server is on the bus, and while the server does not answer, no further requests are sent
-/// to it.
+/// The bus and the server may end and be started again. Open alerts are kept, and shown again by the next server. A
+/// server that does not answer now may do so later, and would then show an alert once for each request. So each request
+/// waits for its answer as long as the server is on the bus, and while the server does not answer, no further requests
+/// are sent to it.
 final class NotificationScreen {
     var report: (DesktopReport) -> Void = { _ in }
 
     let loop: EventLoop
     let service: BusService
-    /// What the server can do; nil until the server has said so.
+    /// The server's description of itself; nil until the server has sent it.
     private(set) var server: DesktopServer?
-    /// The server by a name that no other has; nil until the bus has told its id.
+    /// The server's name, which no other server has on any bus; nil until the bus has reported its id.
     private(set) var serverName: String?
     /// The pending request for the server's capabilities; nil once the server has answered.
     private var identity: BusSlot?
-    /// Starts a server again that has ended.
+    /// Fires when a server that has ended is to be started again.
     private var restart: TimerSource?
     private var restartDelay = NotificationScreen.firstRestart
     private var appearedAt = Duration.zero
@@ -51,7 +51,7 @@ final class NotificationScreen {
     var closings = 0
     /// Called when the screen is empty, so that torpor-desktop can end.
     private var whenEmpty: (() -> Void)?
-    /// Why an alert would not be seen now, as last reported; nil if it would be.
+    /// Why an alert would not be seen now, as last reported; nil if an alert would be seen.
     private var problem: String?
 
     static let name = "org.freedesktop.Notifications"
@@ -70,7 +70,7 @@ final class NotificationScreen {
     static let longestSilence = Duration.seconds(10)
     /// The most pending requests to show an alert.
     static let mostCalls = 32
-    /// A server that ends is started again after this time, and later each time if it ends soon.
+    /// A server that ends is started again after this time. The time grows if the server soon ends again.
     private static let firstRestart = Duration.seconds(1)
     private static let longestRestart = Duration.seconds(300)
     /// A server that has run for this long counts as working.
@@ -104,7 +104,7 @@ final class NotificationScreen {
 
     func show(_ alert: DesktopAlert) {
         for ending in endings where ending.id == alert.id {
-            // A user has answered this alert, but torpord did not know that yet when it asked.
+            // A user has answered this alert, but torpord did not know that yet when it requested the alert.
             if case .answered = ending.report { return report(ending.report) }
         }
         acknowledge(alert.id)
@@ -144,13 +144,14 @@ final class NotificationScreen {
         end(id, .closed(id: id, .closed))
     }
 
-    /// If a server leaves too many requests unanswered, forgets the oldest alert that was closed in the meantime.
+    /// If a server leaves too many requests unanswered, forgets the oldest of the alerts that were closed while their
+    /// request was pending.
     private func forgetClosed() {
         let closed = open.filter(\.value.isClosed).keys
         if closed.count > Self.most, let oldest = closed.min() { open[oldest] = nil }
     }
 
-    /// Takes all alerts off the screen, and calls `then` when the server has answered, or after a while.
+    /// Takes all alerts off the screen, and calls `then` when the server has answered, or when ``patience`` has passed.
     func closeAll(_ then: @escaping () -> Void) {
         restart?.disarm()
         whenEmpty = then
@@ -202,7 +203,7 @@ final class NotificationScreen {
                 else { return }
                 self.heard(message)
             },
-            // A dock that has just started does not know the badges: send all again.
+            // A dock that has just started does not know the badges: send all badges again.
             connection.subscribe(
                 "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
                     + "member='NameOwnerChanged',arg0='com.canonical.Unity'"
@@ -217,7 +218,7 @@ final class NotificationScreen {
         if open.values.contains(where: { !$0.wasShown }) { startServer() }
     }
 
-    /// Determines whether an alert would be seen now, and reports a change of that.
+    /// Determines whether an alert would be seen now, and reports if that has changed.
     private func assess() {
         guard service.isAnswered, let connection = service.connection else {
             if let trouble = service.trouble {
@@ -226,7 +227,8 @@ final class NotificationScreen {
             return
         }
         guard service.owner == nil else { return isUnseen(isSilent ? silentServer : nil) }
-        // The bus can start many notification servers when the first notification is sent.
+        // No server is running. Ask whether the bus can start one: many servers are started only for the first
+        // notification.
         ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
             guard let self, self.service.isAnswered, self.service.owner == nil else { return }
             let names = (try? answer.get())?.values().first?.list ?? []
@@ -347,7 +349,8 @@ final class NotificationScreen {
             (shown.number, shown.call, shown.isDue, shown.isLost, shown.token) = (nil, nil, false, false, nil)
             if shown.isClosed { open[id] = nil }
         }
-        // Without the bus, no answer to these requests will arrive.
+        // If the connection to the bus was lost, drop the unanswered requests to show alerts: their answers can no
+        // longer arrive.
         orphans = service.isAnswered ? orphans.suffix(Self.most) : []
         if wasThere { report(.server(nil)) }
         if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }
@@ -399,7 +402,7 @@ final class NotificationScreen {
         for id in open.keys.sorted() {
             if let shown = open[id], !shown.wasShown, !shown.isClosed { hasFailed(shown, silentServer) }
         }
-        // The server may have lost one request. Send it another one, to see whether it answers that.
+        // The server may have lost one request. Send it another request, to find out whether it answers that one.
         guard identity == nil, !isProbed else { return }
         isProbed = true
         let askedAt = loop.now

@@ -12,13 +12,13 @@ final class OpenAlert {
     var number: UInt32?
     /// Whether any server has shown this alert.
     var wasShown = false
-    /// The request to show this alert that the server has not answered; nil if there is none.
+    /// The unanswered request to show this alert; nil if there is none.
     var call: NotifyCall?
     /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a request
     /// is pending, the next one must wait, since it needs the id that the server assigns.
     var isDue = false
-    /// Whether the bus reported an error instead of the server's answer. The server may have shown the alert, so it is
-    /// not asked again.
+    /// Whether the bus reported an error instead of the server's answer. The server may have shown the alert, so the
+    /// request is not repeated.
     var isLost = false
     /// Whether torpord closed the alert while the request was pending. If so, the alert is closed on the screen once
     /// the server replies with its id.

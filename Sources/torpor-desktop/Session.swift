@@ -8,7 +8,7 @@ struct Session {
     let folder: String
     /// The address of the session's D-Bus.
     let bus: String
-    /// The window managers' sockets as the environment names them; nil if it does not.
+    /// The window managers' sockets as the environment names them; nil if it names none.
     let sway = Session.path("SWAYSOCK")
     let i3 = Session.path("I3SOCK")
     /// The X server's display, used for i3.

@@ -34,7 +34,8 @@ final class SoundWatch {
     private static let longestDelay = Duration.seconds(10)
     /// The most bytes that are read in one turn of the event loop.
     private static let turn = 256 << 10
-    /// The least time between two reports of streams: a program may begin and end some a thousand times a second.
+    /// The least time between two reports of streams, because a program may begin and end streams a thousand times a
+    /// second.
     private static let pace = Duration.milliseconds(100)
 
     /// Runs until the next report of streams may be sent.

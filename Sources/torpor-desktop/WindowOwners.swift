@@ -4,8 +4,8 @@ import DesktopRules
 import EventLoop
 import Linux
 
-/// Asks the X server which processes own windows. Connects at the first question, and again at the next one after the
-/// connection was lost.
+/// Asks the X server which processes own windows. Connects at the first question. If the connection is lost, connects
+/// again at the next question.
 final class WindowOwners {
     private let loop: EventLoop
     private let session: Session
@@ -15,7 +15,7 @@ final class WindowOwners {
     private var conversation = XConversation()
     /// The windows whose questions have no answer yet.
     private var open: [UInt32] = []
-    /// Why the last question got no answer; nil if it got one.
+    /// Why the last question got no answer; nil if it was answered.
     private(set) var problem: String?
 
     init(_ loop: EventLoop, _ session: Session, _ answer: @escaping (UInt32, Int32?) -> Void) {

@@ -4,7 +4,7 @@ import Configuration
 import Gateway
 import HTTPServing
 
-/// What all sources of messages share.
+/// The objects that all sources of messages share.
 struct GatewayContext: Sendable {
     let queue: PostQueue
     let log: GatewayLog

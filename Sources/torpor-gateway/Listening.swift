@@ -44,7 +44,7 @@ enum Listening {
             stop: stop
         )
         try owners.start()
-        // What comes for an app of several machines is not posted where another machine owns it.
+        // Wait until the owners are known: a message for an app that another machine owns must not be posted here.
         owners.waitUntilLearnt(until: Clock.monotonic() + .seconds(1))
         let socket: Descriptor
         if let passed = PassedSocket.first() {

@@ -28,10 +28,11 @@ final class MQTTSource {
     private var asked: Set<Int32> = []
     /// Whether the broker has refused a subscription.
     private var isRefused = false
-    /// A message that was posted to some of its apps only. The broker sends it again on the next connection.
+    /// A message that was posted to only some of the apps that it is for. The broker sends it again on the next
+    /// connection.
     private var settled: Settled?
     private var isConnected = false
-    /// Why the broker is not connected to, as it was logged last.
+    /// The last logged reason why the broker is not connected to.
     private var refusal: String?
     private var pause = Backoff()
     private var sender: String { "mqtt:\(broker.name)" }
@@ -126,7 +127,8 @@ final class MQTTSource {
             if surroundings.stop.isRequested { break }
             if !isRefusing, isWanted {
                 let why = String(terminatedWire: mosquitto_strerror(code))
-                // The next connection is logged if the loss of this one is: a broker may end each at once.
+                // Log this connection only if the loss of the last one was logged: a broker that ends each connection
+                // at once would flood the log.
                 let isTold = log.sayOften(
                     .warning,
                     "\(sender) \(why)",
@@ -145,7 +147,8 @@ final class MQTTSource {
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
-        // The library closes its descriptor right after it has sent DISCONNECT, so keep a copy.
+        // The library closes its socket right after it has sent DISCONNECT. Keep a duplicate of the socket, so that
+        // `leave` can wait until the broker has closed the connection too.
         let socket = mosquitto_socket(handle)
         let kept = socket >= 0 ? try? Descriptor.duplicate(socket) : nil
         mosquitto_disconnect(handle)
@@ -153,9 +156,9 @@ final class MQTTSource {
         if let kept { kept.withRaw { leave($0) } }
     }
 
-    /// Waits until the broker has closed the connection too. If unread data were left when it is closed here, the
-    /// kernel would reset the connection; the broker would not get the last acknowledgements, and would send posted
-    /// messages again.
+    /// Waits until the broker has closed the connection too. If this side closed the connection with unread data, the
+    /// kernel would reset it. The broker would then not get the last acknowledgements, and would send posted messages
+    /// again.
     private func leave(_ socket: Int32) {
         try? Sockets.shutdownWriting(socket)
         let end = Clock.monotonic() + .seconds(2)
@@ -164,9 +167,10 @@ final class MQTTSource {
         }
     }
 
-    /// An app of several machines that shares the table with other apps. Their messages come in one order, so that those
-    /// of an app that another machine owns would hold back all later ones; and all machines would need the same
-    /// `client_id` for this app, and different ones for others.
+    /// An app that several machines can own and that shares the broker's table with other apps; nil if there is none.
+    /// This is a mistake in the configuration, for two reasons. The messages of all apps in a table come in one order,
+    /// so those of an app that another machine owns would hold back all later ones. And all machines would need the
+    /// same `client_id` for this app, but different ones for the others.
     private var mixture: String? {
         let apps = Set(broker.subscriptions.map(\.app.description))
         guard apps.count > 1 else { return nil }
@@ -184,8 +188,8 @@ final class MQTTSource {
         )
     }
 
-    /// Whether an app that may be owned here gets messages of this broker. The broker keeps those of others for the
-    /// machine that owns them, if all machines have the same `client_id`.
+    /// Whether the connection is needed: this machine may own an app that gets messages of this broker. The broker
+    /// keeps the messages of other apps for the machines that own them, if all machines have the same `client_id`.
     private var isWanted: Bool {
         guard mixture == nil else { return false }
         return broker.subscriptions.contains { subscription in
@@ -216,7 +220,7 @@ final class MQTTSource {
                 if !isWanted { return success }
                 var events: IOEvents = []
                 try poller.drain { tag, found in if tag == 0 { events = found } }
-                // One message at a time, so that its acknowledgement precedes the next one.
+                // Handle only one message in each turn, so that it is acknowledged before the next message is read.
                 var code = events.subtracting(.writable).isEmpty ? success : mosquitto_loop_read(handle, 1)
                 if code == success, !isRefusing, mosquitto_want_write(handle) { code = mosquitto_loop_write(handle, 1) }
                 if code == success { code = mosquitto_loop_misc(handle) }
@@ -271,7 +275,7 @@ final class MQTTSource {
     private func take(_ message: mosquitto_message) {
         guard !isRefusing, let topic = message.topic else { return }
         let subject = String(terminatedWire: topic)
-        // A message that is too large is refused; its first bytes suffice for that.
+        // Read only the first bytes of a message that is too large: they are enough to refuse it.
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []
@@ -310,7 +314,8 @@ final class MQTTSource {
         case .unknownApp, .refused: log.sayOften(.warning, "\(sender) \(push.app)", what)
         case .elsewhere where !canWait: log.say(.debug, what)
         case .elsewhere where !subscription.app.isConstant:
-            // It would hold back the messages of all others. The gateway beside the owner has a session of its own.
+            // Do not wait: this message would hold back the messages of all other apps. The gateway on the owner's
+            // machine has a session of its own.
             log.sayOften(.info, "\(sender) \(push.app)", "\(what); it is left to the gateway beside its owner")
         case .full where !canWait || subscription.onFull == .drop, .unavailable where !canWait:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it is lost")

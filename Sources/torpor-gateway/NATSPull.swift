@@ -38,7 +38,7 @@ final class NATSPull: @unchecked Sendable {
 
     /// How many messages one request asks for.
     private static let batch: Int32 = 16
-    /// How long one request waits for messages, in milliseconds. The end of this object may have to wait as long.
+    /// How long one request waits for messages, in milliseconds. To end this object may take as long.
     private static let time: Int64 = 1_000
 
     /// Creates the consumer if it is missing, and begins to fetch. `take` is called on the thread for each message, and
@@ -98,7 +98,7 @@ final class NATSPull: @unchecked Sendable {
     }
 
     /// Create the consumer here, not by subscribing: when a subscription ends, the library deletes the consumer that it
-    /// created for it.
+    /// created for that subscription.
     private static func makeConsumer(
         _ consumer: Consumer,
         _ stream: String,

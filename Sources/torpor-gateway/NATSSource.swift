@@ -29,7 +29,8 @@ final class NATSSource: Sendable {
     let surroundings: GatewayContext
     private let login: NATSLogin
     private let state = Monitor(State())
-    /// Whether the log says that the last connection was lost. A server may end each at once.
+    /// Whether the loss of the last connection was logged. If a server ends each connection at once, not every loss is
+    /// logged.
     private let isLossTold = Monitor(true)
 
     var sender: String { "nats:\(broker.name)" }
@@ -100,7 +101,7 @@ final class NATSSource: Sendable {
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
             let sentence = "\(sender): \(broker.url) ended the connection: \(String(terminatedWire: why))"
-            // The server chooses the words.
+            // Log this only now and then: the server chooses the text, and how often it ends the connection.
             surroundings.log.sayOften(.error, "\(sender) ended", sentence)
         }
         for subscription in subscriptions { subscription.end(connection) }

@@ -16,18 +16,19 @@ final class NATSSubscription: @unchecked Sendable {
     private let source: NATSSource
     private var handle: OpaquePointer?
     private var pull: NATSPull?
-    /// The way of the current subscription.
+    /// The way in which messages of the current subscription arrive.
     private(set) var wanted = Way.off
 
     /// How the messages of this subscription arrive.
     enum Way {
-        /// Not at all: another machine owns the app, or the owner is not known.
+        /// The messages do not arrive at all: another machine owns the app, or the owner is not known.
         case off
         /// At once when they are published; no stream stores them.
         case live
         /// A stream stores them and pushes them to this gateway.
         case pushed
-        /// A stream stores them, and the gateway asks for them. Only the gateway on the machine that owns the app asks.
+        /// A stream stores the messages, and the gateway asks for them. Only the gateway on the machine that owns the
+        /// app asks.
         case pulled
     }
 
@@ -36,8 +37,9 @@ final class NATSSubscription: @unchecked Sendable {
     /// The most messages and bytes that wait in the library for one subscription.
     private static let mostWaiting: Int32 = 65_536
     private static let mostBytesWaiting: Int32 = 32 << 20
-    /// How long the server waits for an acknowledgement before it sends again: longer than the supervisor usually
-    /// takes for all of these. If its disk takes seconds for each message, some come twice.
+    /// How long the server waits for an acknowledgement before it sends a message again. This is longer than the
+    /// supervisor usually takes for ``mostPending`` messages. If its disk takes seconds for each message, some messages
+    /// come twice.
     private static let acknowledgement = PostQueue.patience * 3
     /// After an error, messages are left in the stream for this time, so that a busy supervisor can recover.
     private static let rest = Duration.seconds(2)
@@ -103,8 +105,8 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Whether the subscription can only be ended together with the connection. Otherwise the library would delete the
-    /// durable consumer, with the messages that wait for it.
+    /// Whether the subscription can only be ended together with the connection. If the subscription ended alone, the
+    /// library would delete the durable consumer and the messages that wait there.
     var needsConnectionToEnd: Bool { wanted == .pushed || wanted == .pulled && pull == nil }
 
     /// Keeps this object alive while the library may call back, until the library reports its last call.
@@ -122,8 +124,8 @@ final class NATSSubscription: @unchecked Sendable {
         return status
     }
 
-    /// Limits what waits in the library: without it, a server may fill up the memory. Further messages are lost, which
-    /// the log says; a stream sends them again.
+    /// Limits how many messages wait in the library, since otherwise a server could fill up the memory. Messages beyond
+    /// the limit are lost, which is logged; a stream sends them again.
     static func limit(_ subscription: OpaquePointer) {
         natsSubscription_SetPendingLimits(subscription, mostWaiting, mostBytesWaiting)
     }
@@ -164,7 +166,7 @@ final class NATSSubscription: @unchecked Sendable {
         guard status == NATS_OK, let stream else { return NATSSource.text(status) }
         defer { jsCtx_Destroy(stream) }
         var code = jsErrCode(0)
-        // If another program created the consumer, its settings differ and must not be changed: try again without
+        // If another program created the consumer, its settings may differ and must not be changed: try again without
         // settings.
         for withSettings in [true, false] {
             let kept = Unmanaged.passRetained(self)

@@ -27,7 +27,7 @@ let usage = """
     """
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
-    // A server may have chosen some of the words.
+    // Keep the sentence on one line: a server may have chosen some of the words.
     ThisProcess.complain("torpor-gateway: \(sentence.onOneLine)")
     ThisProcess.exit(code)
 }
@@ -72,7 +72,7 @@ while let argument = arguments.popFirst() {
 
 let environment = ThisProcess.variables
 
-// Processes of sources get what was read here.
+// The content of the configuration. The processes of sources get the same content.
 let text: [UInt8]?
 if source == nil {
     text = GatewayLoader.text(path: file)
@@ -133,11 +133,11 @@ do {
     log.say(.info, "started")
     _ = stop.wait(nil)
     if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
-    // Posts what was accepted, as the processes of sources do.
+    // Post the accepted messages first, as the processes of sources do.
     let deadline = Clock.monotonic() + .seconds(5)
     _ = endpoint?.queue.waitUntilEmpty(until: deadline)
     _ = endpoint?.server.finish(until: deadline)
-    // They are killed a second later.
+    // Processes that have not ended at the deadline are killed a second later, so wait longer.
     _ = processes.finish(until: deadline + .seconds(2))
     ThisProcess.exit(0)
 } catch {

@@ -30,7 +30,7 @@ static int is_accepted(const struct nlmsghdr *message, const struct listener *li
             if (part->rta_type != UNIX_DIAG_NAME || !found->udiag_ino)
                 continue;
             size_t size = RTA_PAYLOAD(part);
-            // Either name may end with a NUL.
+            // Either of the two names that are compared may end with a NUL.
             while (size > 1 && ((const char *)RTA_DATA(part))[size - 1] == 0)
                 size--;
             size_t wanted = length;

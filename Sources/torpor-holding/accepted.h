@@ -16,7 +16,7 @@ struct listener {
     socklen_t address_size;
 };
 
-// Opens the netlink socket. Call it before seccomp.
+// Opens the netlink socket. Call it before seccomp forbids new sockets.
 void open_diagnosis(void);
 
 // A TCP listener's port in network order; 0 for other sockets.

@@ -85,8 +85,8 @@ static int64_t now(void)
 
 static void alarmed(int number) { (void)number; }
 
-// The number of connections waiting to be accepted; -1: unknown. Only accept makes it smaller: a connection that its
-// client has closed still counts.
+// The number of connections waiting to be accepted; -1: unknown. Only accept makes this number smaller: a connection
+// that its client has closed still counts.
 static int count_waiting(int fd)
 {
     struct tcp_info info = {0};
@@ -240,15 +240,15 @@ static void take(struct listener *listener)
     char news[MOST_AT_ONCE] = {0};
     if (taken > 0)
         send(CONTROL, news, (size_t)taken, MSG_NOSIGNAL | MSG_DONTWAIT);
-    // These connections were accepted by this process, not by the app.
+    // Do not count the connections that this process has accepted as accepted by the app.
     if (listener->waiting >= 0)
         listener->waiting -= taken;
     if (!has_waiting(listener->fd))
         listener->since = 0;
 }
 
-// Whether the app has accepted connections that are still open: then it is running, just busy. A connection that it
-// accepts and closes between two checks is not seen.
+// Whether the app has accepted connections that are still open: in that case it runs and is only busy. A connection
+// that it accepts and closes between two checks is not seen.
 static int has_accepted(const struct listener *listener)
 {
     int own = 0;
@@ -258,7 +258,8 @@ static int has_accepted(const struct listener *listener)
     return count_accepted(listener) > own;
 }
 
-// Checks a listener: answers connections that have waited long enough, and ends everything once the app accepts.
+// Checks a listener: answers connections that have waited long enough, and sets `is_over` once the app accepts
+// connections itself.
 static void look_at(struct listener *listener, int64_t after)
 {
     struct pollfd look = {.fd = listener->fd, .events = POLLIN};

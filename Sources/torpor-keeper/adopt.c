@@ -198,7 +198,7 @@ void adopt_heard(uint32_t slot)
         finish(slot, 0, 0);
         return;
     }
-    // The process is a zombie until its parent reaps it. POLLHUP, which follows, is always reported.
+    // The process is a zombie until its parent reaps it. Then the kernel reports POLLHUP, which need not be requested.
     struct epoll_event wanted = {.events = 0, .data.u64 = (uint64_t)EVENT_ADOPTED << 32 | slot};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, table_processes[slot].pidfd, &wanted) < 0) {
         finish(slot, 0, 0);
@@ -231,8 +231,8 @@ void adopt_patience_over(void)
 
 void adopt_signal(uint32_t slot, int signo)
 {
-    // Signals the process group that the process leads. Before Linux 6.9 only the process: the group's id may have
-    // been reused.
+    // Signals the process group that the process leads. Before Linux 6.9, signals only that process, since the group's
+    // id may have been reused.
     int pidfd = table_processes[slot].pidfd;
     if (syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) < 0 && errno == EINVAL)
         syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);

@@ -98,7 +98,7 @@ void keeper_close_watched(int fd)
     close(fd);
 }
 
-/// Covers only the whole pages of the table.
+/// Excludes the table from the memory that children get (MADV_DONTFORK), except for parts of pages at its ends.
 void keeper_keep_from_children(void *table, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

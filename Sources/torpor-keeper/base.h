@@ -11,7 +11,7 @@
 
 enum keeper_event {
     EVENT_SIGNAL,
-    EVENT_SOCKET,   // with torpord's instance: a late event may be of an earlier one
+    EVENT_SOCKET,   // with torpord's instance: a late event may belong to an earlier instance
     EVENT_WATCH,    // torpord's event loop missed its deadline; with the instance
     EVENT_DELAY,    // time to restart torpord, to kill a stuck one, or to end a shutdown
     EVENT_MANAGER,  // time to send WATCHDOG=1 to the service manager

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 // The child between fork and exec. It makes only system calls. Each step is a stage that a failure names. Steps that
-// need the keeper's rights (cgroup, limits, priority) come before the change of user. chdir comes after it, since
-// perhaps only that user may enter the directory.
+// need the keeper's rights (cgroup, limits, priority) come before the change of user. chdir comes after that change,
+// since perhaps only the app's user may enter the directory.
 
 struct report {
     uint32_t stage;
@@ -172,10 +172,10 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
     *path = NULL;
 }
 
-// Opens the files of the launch plan. Called twice: first with the keeper's rights, for files on trusted paths; then as
-// the app's user and in the app's sandbox, for all other files, since the app itself could have put a symlink there. If
-// the keeper runs as the same user as the app, a symlink of that user is not trusted either: it could lead out of the
-// sandbox.
+// Opens the files of the launch plan. Called twice. The first call opens files on trusted paths, with the keeper's
+// rights. The second call opens all other files, as the app's user and in the app's sandbox, since the app itself could
+// have put a symlink there. If the keeper runs as the same user as the app, a symlink of that user is not trusted
+// either: it could lead out of the sandbox.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
     bool follows = plan->filter_count == 0;

@@ -38,7 +38,8 @@ void closer_take(int fd)
         close(fd);
 }
 
-// To close a TCP socket blocks as long as its creator has set (SO_LINGER). A signal ends that, so send one regularly.
+// Closing a TCP socket may block for a time that the socket's creator has set (SO_LINGER). A signal ends that, so send
+// one regularly.
 static void close_graves(bool promptly)
 {
     struct itimerval often = {{0, OFTEN}, {0, OFTEN}}, never = {{0, 0}, {0, 0}};
@@ -62,7 +63,7 @@ static _Noreturn void run(int gate)
     char none;
     prctl(PR_SET_NAME, "torpor-closer");
     setsid();
-    // Close all other descriptors. If this process hangs, no other descriptor may depend on it.
+    // Close all other descriptors. If this process hangs, it must not keep any other descriptor open.
     qsort(graves, grave_count, sizeof *graves, by_value);
     unsigned next = 0;
     bool is_past_gate = false;

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 
 // The keeper forwards its signals to torpord. A signal that arrives while torpord is being replaced waits until the
-// next torpord sends SETTLED. So does a SIGTERM or SIGINT that torpord has received, if it died for another reason
-// before it had stopped. If torpord is not running and will not be started at once, the keeper itself terminates the
-// apps.
+// next torpord sends SETTLED. A SIGTERM or SIGINT that torpord has received is forwarded to the next torpord too, if
+// torpord died for another reason before it had stopped. If torpord is not running and will not be started at once, the
+// keeper itself terminates the apps.
 //
 // Container managers also use other signals to stop a container: the image's STOPSIGNAL (SIGQUIT), SIGPWR for LXC, or
 // the signals for containers with systemd. torpord gets all of them as SIGTERM.

@@ -17,8 +17,8 @@ struct hold_name {
     uint32_t first, last;
     uint32_t count;      // 0: the entry is free, or will be once the manager is notified
     uint32_t unparked;   // the first descriptor that was not sent to the manager yet
-    uint32_t parked;     // its number there; the manager has those with lower numbers
-    uint32_t remove;     // before that, the manager must remove the numbers below this
+    uint32_t parked;     // the manager's number for `unparked`; the manager has those with lower numbers
+    uint32_t remove;     // before it sends `unparked`, the keeper tells the manager to remove lower numbers than this
     bool used;
     bool queued;         // the name is in the queue of park.c
 };

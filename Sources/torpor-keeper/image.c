@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 // Chooses torpord's executable: the file at its path, or, if that one failed to start, the last program that sent
-// SETTLED. The file of the latter may have been deleted, so the keeper holds a descriptor of it.
+// SETTLED. That program's file may have been deleted, so the keeper holds a descriptor of it.
 //
-// A program that failed is identified by its file: as soon as a different file is at the path, the keeper tries that.
+// A program that failed is identified by its file: as soon as a different file is at the path, the keeper tries that
+// file.
 
 static struct torpor_keeper_file good, failed, started;
 static bool has_failed, has_started;

@@ -29,7 +29,7 @@ static void end_strays(void)
         return;
     kill(-1, SIGTERM);
     kill(-1, SIGCONT);
-    // All these signals are blocked. A second request to stop ends the wait.
+    // These signals are blocked, so that sigtimedwait can read them. A second request to stop ends the wait.
     sigset_t wanted;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);

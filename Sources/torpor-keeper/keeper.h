@@ -127,7 +127,7 @@ void serve_rest(void);           // reads the last messages of a torpord that ha
 
 // spawn.c
 enum {
-    SPAWN_LOW = 512,  // held descriptors have this number or more; the keeper's own and those lent to children less
+    SPAWN_LOW = 512,  // held descriptors are numbered from here; the keeper's own, and those lent to children, below
     SPAWN_LENT = 8,
 };
 struct keeper_spawn {
@@ -205,8 +205,8 @@ int sandbox_leave_ipc(const struct keeper_plan *plan);  // needs the keeper's ri
 int sandbox_enter(const struct keeper_plan *plan, int ruleset);  // returns 0 or errno; there is no way back
 
 // files.c: these functions return a descriptor, or -1 with errno. They may leak descriptors, since the child soon ends
-// or executes. files_open_trusted opens nothing if the path is not trusted, or if a symlink is on it that `follows`
-// does not permit to follow.
+// or executes. files_open_trusted opens nothing if the path is not trusted, or if it contains a symlink that `follows`
+// does not permit.
 int files_open_trusted(const char *path, int flags, bool follows, bool *trusted);
 int files_open(const char *path, int flags);
 int files_place(int fd, int target);  // returns 0 or errno
@@ -220,18 +220,18 @@ bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16])
 // adopt.c
 extern uint32_t adopt_living;
 bool adopt_setup(void);
-int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // on 0 it owns the pidfd
+int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // 0: it owns the pidfd now
 bool adopt_is_living(uint32_t slot);
 bool adopt_watch(uint32_t slot);
 void adopt_unwatch(uint32_t slot);
 void adopt_heard(uint32_t slot);
 void adopt_patience_over(void);
-int adopt_find_zombie(pid_t pid);  // the slot of an ended one that had become the keeper's child; -1: none
+int adopt_find_zombie(pid_t pid);  // the slot of an ended adopted process that became the keeper's child; -1: none
 void adopt_signal(uint32_t slot, int signo);
 
 // hold.c
 void hold_setup(void);
-int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // if it returns 0 it owns them
+int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // on 0 it owns the descriptors
 int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
 size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);

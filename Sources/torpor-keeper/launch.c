@@ -43,7 +43,7 @@ static bool take_bytes(struct reader *reader, void *to, size_t size)
     return true;
 }
 
-// A sandbox without instructions would confine nothing.
+// A sandbox without instructions is refused, because it would confine nothing.
 static bool take_filter(struct reader *reader, struct keeper_plan *plan)
 {
     return take_bytes(reader, &plan->filter_count, sizeof plan->filter_count) && plan->filter_count > 0

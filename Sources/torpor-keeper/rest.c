@@ -36,8 +36,8 @@ static void lock(void)
     struct rlimit limit, none;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
         return;
-    // With a limit, later mappings beyond it would fail, so lock only if no limit applies. A limit of 0 shows this:
-    // with it, mlockall succeeds only for a process to which no limit applies.
+    // If a limit on locked memory applies, later mappings beyond that limit would fail, so lock only if none applies. A
+    // limit of 0 shows this: with it, mlockall succeeds only for a process to which no limit applies.
     none = limit;
     none.rlim_cur = 0;
     if (limit.rlim_cur != RLIM_INFINITY && setrlimit(RLIMIT_MEMLOCK, &none) < 0)

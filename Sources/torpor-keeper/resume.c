@@ -21,8 +21,8 @@
 
 static char program[PATH_MAX];
 
-// Other descriptors that the keeper inherited stay open: the program that started the keeper may notice its exit by
-// their end-of-file.
+// Other descriptors that the keeper inherited stay open: the program that started the keeper may detect the keeper's
+// exit by their end-of-file.
 static int inherited[TORPOR_KEEPER_RESUME_INHERITED];
 
 void resume_remember_inherited(void)

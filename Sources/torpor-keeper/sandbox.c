@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The sandbox of a launch. torpord has made the ruleset and the filter: the keeper knows no permission, and looks into
-// neither.
+// The sandbox of a launch. torpord has made the ruleset and the filter: the keeper knows no permissions, and examines
+// neither the ruleset nor the filter.
 
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
@@ -29,7 +29,8 @@ _Static_assert(offsetof(struct torpor_keeper_instruction, value) == offsetof(str
 
 // Making a namespace needs CAP_SYS_ADMIN, which a user's supervisor and root in most containers lack. Some kernels have
 // no IPC namespaces at all. In these cases continue: torpord reports that the app is not confined in this respect. But
-// fail if there are too many namespaces, since another user could have made them on purpose.
+// fail if there are too many namespaces: otherwise another user could make that many on purpose, so that the app is not
+// confined.
 int sandbox_leave_ipc(const struct keeper_plan *plan)
 {
     if (plan->filter_count == 0 || !(plan->head->flags & TORPOR_LAUNCH_OWN_IPC) || unshare(CLONE_NEWIPC) == 0)
@@ -74,7 +75,7 @@ static int restrict_self(const struct keeper_plan *plan, int ruleset)
     return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? errno : 0;
 }
 
-// The filter is last, since it may forbid what comes before it.
+// Install the filter last, since it may forbid the steps before it.
 int sandbox_enter(const struct keeper_plan *plan, int ruleset)
 {
     if (plan->filter_count == 0)

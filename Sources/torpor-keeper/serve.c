@@ -30,8 +30,8 @@ static unsigned received_count;
 
 static void close_received(void)
 {
-    // The message was refused, so it is unknown who created its descriptors. Those that were to be held may come from
-    // an app, and closing them may block.
+    // The message was refused, so it is unknown who created its descriptors. Descriptors that came with HOLD may be an
+    // app's, and closing them may block.
     bool is_foreign = received.header.type == TORPOR_KEEPER_HOLD;
     for (unsigned i = 0; i < received_count; i++)
         if (is_foreign)

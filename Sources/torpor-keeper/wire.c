@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 // Messages to torpord. The keeper never waits until torpord has read them. If the socket has no room, an answer to a
-// request goes into a buffer, and no further request is read until the answer is sent; a change of a slot is noted in
-// the slot, and sent when there is room.
+// request goes into a buffer, and the keeper reads no further request until the answer is sent. A change of a slot is
+// then noted in the slot, and sent when there is room.
 
 static struct {
     _Alignas(8) char bytes[TORPOR_KEEPER_REPLY_LIMIT];
@@ -178,7 +178,7 @@ static bool tell_slot(uint32_t slot)
     return true;
 }
 
-// Sends what waits. Returns false if the socket has no room.
+// Sends the messages that wait. Returns false if the socket has no room.
 static bool flush(void)
 {
     if (answer.size != 0) {

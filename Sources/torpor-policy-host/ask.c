@@ -12,11 +12,11 @@ static struct {
     uint32_t limit;
     uint32_t given;   // pieces of advice to this question so far
     bool flooded;
-    size_t used;      // bytes of the message so far
-    uint32_t entries; // pieces of advice in it
+    size_t used;      // bytes of the current message so far
+    uint32_t entries; // pieces of advice in the message so far
 } answer;
 
-// The message of an answer that fits into one: torpor_policy_wire_answered, then the advice.
+// The buffer for an answer that fits into one message: torpor_policy_wire_answered, then the advice.
 static _Alignas(8) unsigned char message_room[TORPOR_POLICY_WIRE_LIMIT];
 
 // Sends the advice so far, to make room for more.

@@ -17,7 +17,7 @@
 
 enum {
     LAST_DESCRIPTOR = TORPOR_POLICY_HOST_DIRECTORY,
-    MOST_DESCRIPTORS = 32,  // to open a library takes one at a time
+    MOST_DESCRIPTORS = 32,  // opening a library uses one at a time
 };
 
 static void reset_signals(void)
@@ -33,7 +33,8 @@ static void reset_signals(void)
 
 static void close_descriptors(void)
 {
-    // The library's output goes to the same pipe as its errors. A full pipe must not block it.
+    // The library's output goes to the same pipe as its errors. Make the pipe non-blocking, so that a full pipe does
+    // not block the library.
     dup2(STDERR_FILENO, STDOUT_FILENO);
     fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
     close(STDIN_FILENO);
@@ -96,7 +97,7 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
-// Whether the parent has ended in the meantime.
+// Whether the parent has ended already, so that PR_SET_PDEATHSIG came too late.
 static bool is_alone(void)
 {
     struct pollfd socket = {.fd = TORPOR_POLICY_HOST_SOCKET};
@@ -110,7 +111,7 @@ uint32_t host_confine_first(const struct host_load *load)
     close_descriptors();
     become(load->user, load->group);
     drop_capabilities();
-    // Prevents core dumps, and other processes of this user from reading this one's memory.
+    // Prevents core dumps, and prevents other processes of this user from reading the memory of this process.
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     // A library in an endless loop would not notice that the parent has ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

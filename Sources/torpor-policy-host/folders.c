@@ -57,7 +57,7 @@ static void allow_folder(int folder)
     closedir(directory);
 }
 
-// ld.so(8): $ORIGIN is the folder of the library; $LIB and $PLATFORM are not supported here.
+// ld.so(8): $ORIGIN is the folder of the library; $LIB and $PLATFORM are not replaced here.
 static bool expand(const char *element, size_t size, const char *origin, char *path)
 {
     size_t used = 0;

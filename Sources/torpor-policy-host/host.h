@@ -9,7 +9,7 @@
 //   wire.c      messages in and out, and how the host ends
 //   load.c      parses the LOAD message
 //   view.c      the view
-//   confine.c   user, capabilities, limits, descriptors; calls both layers of the next two
+//   confine.c   user, capabilities, limits, descriptors; installs both layers of landlock.c and seccomp.c
 //   landlock.c  files
 //   seccomp.c   system calls
 //   folders.c   the folders of the libraries that a library needs

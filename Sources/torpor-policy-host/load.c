@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The text at *at, which then points behind it; NULL if it has no NUL.
+// The text at `*at`, which is then moved to the byte after the text; NULL if there is no NUL.
 static const char *take_text(char **at, const char *end)
 {
     char *text = *at;
@@ -48,7 +48,7 @@ void host_load_read(const void *message, size_t size, struct host_load *load)
     if (wire.header.count > TORPOR_POLICY_OPTION_LIMIT || wire.advice_limit == 0)
         host_give_up("LOAD has too many options, or allows no advice");
 
-    // The next message overwrites the buffer.
+    // Copy the message, because the next message overwrites its buffer.
     size_t rest = size - sizeof wire;
     memset(load, 0, sizeof *load);
     load->text = malloc(rest + 1);

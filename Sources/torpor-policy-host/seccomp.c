@@ -12,12 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The system calls of a library that only computes: memory, clocks, reading, its one socket, and exit. Both filters
-// are lists of allowed calls, so that calls of later kernels are forbidden; the first filter also allows what opening
-// a library takes. There is no way to create sockets, processes or threads, to signal other processes, to send file
+// The system calls of a library that only computes: memory, clocks, reading, its one socket, and exit. Both filters are
+// lists of allowed calls, so that calls of later kernels are forbidden; the first filter also allows what opening a
+// library takes. There is no way to create sockets, processes or threads, to signal other processes, to send file
 // descriptors, or to write anywhere but to the socket and standard error.
 //
-// The filters do not check paths: Landlock allows few files, and only for reading, as do these filters.
+// The filters do not check paths. Landlock allows few files, and both Landlock and these filters allow only reading.
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -48,7 +48,8 @@ static const struct rule {
     uint8_t layer;
     uint8_t check;
 } rules[] = {
-    // The socket: no other one can be created. sendmsg could send file descriptors.
+    // System calls on the socket to the parent, the only socket of this process. sendmsg is not allowed, because it
+    // could send file descriptors.
     {SYS_recvfrom, BOTH, ALWAYS},
     {SYS_sendto, BOTH, ALWAYS},
     {SYS_write, BOTH, ALWAYS},
@@ -153,7 +154,7 @@ static void load_upper_half(unsigned index) { load(offsetof(struct seccomp_data,
 static void answer(uint32_t action) { add(BPF_RET | BPF_K, action, 0, 0); }
 static void refuse(void) { answer(SECCOMP_RET_ERRNO | 1 /* EPERM */); }
 
-// Refuses a call if the argument has any of these bits, allows it otherwise.
+// Refuses a call if the argument has any of these bits, allows the call otherwise.
 static void allow_without(unsigned argument, uint32_t bits)
 {
     load_argument(argument);

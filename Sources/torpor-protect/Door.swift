@@ -14,7 +14,7 @@ final class DoorRoot {
 
     /// How long a torpor-protect that a previous torpord started may continue before it is killed.
     private static let patience = Duration.seconds(5)
-    /// How long to wait for its end after it was killed.
+    /// How long to wait for the end of such a torpor-protect after it was killed.
     private static let grace = Duration.seconds(2)
 
     /// - Parameters:
@@ -85,7 +85,7 @@ final class DoorRoot {
     var hasKeys: Bool { File.exists("\(path)/\(ProtectedPlace.keys)/ring") }
 }
 
-/// A protected folder and the door before it.
+/// A protected folder, and its door: the folder around it, whose mode decides whether the app can get in.
 struct Door {
     let order: ProtectedFolder
     let root: DoorRoot
@@ -112,7 +112,7 @@ struct Door {
     func open() -> FolderStanding {
         var standing = FolderStanding(app: order.app, .open)
         guard !isBeingMoved else {
-            // Whoever moves the files has closed the door.
+            // The process that moves the files has closed the door.
             standing.state = .closed
             standing.problem = "its files are being moved by ‘torpor protect move’"
             return standing
@@ -141,13 +141,13 @@ struct Door {
 
     /// Whether a move of the folder's files, which holds the lock of the door, is under way.
     private var isBeingMoved: Bool {
-        // A user's closed door keeps this process out too.
+        // If torpor-protect does not run as root, a closed door keeps torpor-protect out too: open the door.
         if !Users.isRoot { try? File.setMode(path, 0o700, followLinks: false) }
         guard let door = try? File.open(path, [.read, .directory, .noFollow]) else { return false }
         return (try? door.withRaw { raw throws(Errno) in try Locks.tryLock(raw, exclusive: false) }) == false
     }
 
-    /// Makes the folder where it is missing. Returns whether it is encrypted; then its key is there.
+    /// Creates the folder if it is missing. Returns whether the folder is encrypted; if so, the kernel has its key.
     private func makeReady() throws -> Bool {
         if try File.kind(path) == nil { try File.makeDirectory(path, mode: 0o700) }
         // If a supervisor of a user runs torpor-protect, a closed door keeps out that user too: open the door to look
@@ -180,7 +180,7 @@ struct Door {
         case .plain:
             guard try folder.names(atMost: 1).isEmpty else {
                 guard order.mayFallBack else {
-                    // A lock that was under way may have taken the key away, which a move of the files needs.
+                    // A lock in progress may have removed the key, which a move of the files needs.
                     if let key = root.key(of: order.app) { try need(key, folder) }
                     throw notEmpty
                 }
@@ -299,7 +299,8 @@ struct Door {
     private static func removeKeys(_ shut: inout [Shut], _ doors: [Door], _ root: DoorRoot) {
         for at in shut.indices {
             guard let key = shut[at].key else {
-                // Its files are not encrypted, and a move of them may be under way.
+                // The files are not encrypted. But the kernel may have the app's key all the same, because a move of
+                // the files is in progress: remove that key too.
                 if let unused = root.key(of: doors[at].order.app) {
                     _ = try? Encryption.remove(unused, from: root.folder)
                 }

@@ -204,8 +204,8 @@ struct HolderSearch: Sendable {
         apps.firstIndex { path.utf8.starts(with: $0.path.utf8) && Self.ends($0.path, path) }
     }
 
-    /// Whether a path that begins with the folder's text is the folder itself or below it: a longer name may begin with
-    /// the same text.
+    /// Whether a path that begins with the folder's text is the folder itself or is below the folder: the longer name
+    /// of another folder may begin with the same text.
     private static func ends(_ folder: String, _ path: String) -> Bool {
         let next = path.utf8.dropFirst(folder.utf8.count).first
         return next == nil || next == UInt8(ascii: "/") || next == UInt8(ascii: " ")

@@ -7,21 +7,21 @@ import Varlink
 /// Moves the files of a protected folder into an encrypted one, or out of it.
 ///
 /// A copy is made beside the folder and compared with it, byte for byte. Then the two exchange their names in one step,
-/// and the original is removed. So whenever this process is killed, ``Door/files`` is whole, and what is at
-/// ``Door/draft`` is not needed: the next move removes it, and begins again unless the exchange was done.
+/// and the original is removed. So whenever this process is killed, ``Door/files`` is complete, and ``Door/draft`` is
+/// not needed: the next move removes it, and begins again unless the exchange was done.
 struct Move {
     let door: Door
     let root: DoorRoot
-    /// Whether the files are to be encrypted; otherwise, whether they are to be so no longer.
+    /// Whether the move encrypts the files; otherwise it decrypts them.
     let encrypts: Bool
 
-    /// Why nothing was moved, or not all was done, as a sentence.
+    /// Why the files were not moved, or the move is incomplete, as a sentence.
     struct Failure: Error {
         let sentence: String
         init(_ sentence: String) { self.sentence = sentence }
     }
 
-    /// How long another process may have the door's lock that only asks whether a move is under way.
+    /// How long to wait for a process that holds the door's lock only to find out whether a move is in progress.
     private static let patience = Duration.seconds(2)
     /// How long processes may be searched for open files.
     private static let longestSearch = Duration.seconds(30)
@@ -37,8 +37,8 @@ struct Move {
         }
         let lock = try File.open(door.path, [.read, .directory, .noFollow])
         try takeLock(lock)
-        // From here on no launch opens the door: torpor-protect sees the lock, and the launch waits. A user's own door
-        // stays open, since it would keep this process out too.
+        // From here on no launch opens the door: torpor-protect sees the lock, and the launch waits. If this process
+        // does not run as root, leave the door open: a closed door would keep this process out too.
         if Users.isRoot { try File.setMode(door.path, Door.closedMode, followLinks: false) }
         root.letGo()
         let result = try move()
@@ -78,7 +78,8 @@ struct Move {
         } catch {
             throw giveUp("the copy is not like the original: \(error)", error)
         }
-        // Locked since: the copy is whole, but may no longer be opened.
+        // If data was locked while the files were copied, the kernel no longer has the key: fail, and leave the
+        // original in place.
         if let key { try need(key) }
         try File.exchange(door.draft, door.files)
         try File.synchroniseFolder(door.path)
@@ -98,7 +99,8 @@ struct Move {
         ]
     }
 
-    /// The files are as they should be already; an earlier move may have left its originals.
+    /// Returns the result if the files are in the wanted form already. Removes the originals that an earlier move may
+    /// have left.
     private func isDone() throws -> JSON {
         try removeDraft()
         return json(0, 0)
@@ -109,7 +111,8 @@ struct Move {
         guard status == .present else { throw Failure(door.withoutKey.sentence) }
     }
 
-    /// A process that has files of the folder open would write to files that are removed.
+    /// Throws if a process has files of the folder open, because that process would write to files that are then
+    /// removed.
     private func refuseHolders(_ source: Folder) throws {
         var search = HolderSearch()
         let end = Clock.monotonic() + Self.longestSearch

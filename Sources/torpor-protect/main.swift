@@ -9,8 +9,8 @@ import WireText
 // its own because apps decide what is in those folders, and so how long it takes to inspect them.
 //
 // torpor-protect open|close ROOT [APP none|permissions USER GROUP]...
-//   Prints lines of JSON (ProtectionAnswer), each at once: if it is ended before its end, they count. Exit status 0, or
-//   1 with a sentence on standard error, or 2 for wrong arguments.
+//   Prints lines of JSON (ProtectionAnswer), each at once, so that the lines count even if torpor-protect is killed.
+//   Exit status 0, or 1 with a sentence on standard error, or 2 for wrong arguments.
 // torpor-protect sweep ROOT [APP none|permissions USER GROUP]...
 //   Closes the folders of all apps but these.
 // torpor-protect move ROOT APP encrypt|decrypt

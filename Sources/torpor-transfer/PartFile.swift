@@ -19,7 +19,7 @@ final class PartFile: @unchecked Sendable {
     private var digested: Int64 = 0
     /// Whether a job owns the digest. Accessed only by the event loop.
     var isBeingDigested = false
-    /// The least bytes for which a job of the digest is started, and the most that one job handles.
+    /// The fewest bytes for which a job of the digest is started, and the most bytes that one job handles.
     private static let leastDigested: Int64 = 4 << 20
     private static let mostDigested: Int64 = 64 << 20
 

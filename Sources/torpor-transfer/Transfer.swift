@@ -45,7 +45,7 @@ final class Transfer {
     var source: SourceFile?
     /// The length of the partial file in bytes when this attempt began.
     var lengthBefore: Int64 = 0
-    /// The byte of the file from which on the next request asks for it.
+    /// The offset in the file from which on the next request asks for bytes.
     var offset: Int64 = 0
     /// The offset in the file at which the body begins.
     var bodyOffset: Int64 = 0
@@ -76,7 +76,7 @@ final class Transfer {
 
     var id: Int64 { order.id }
 
-    /// The proxy for the scheme of the next request. By `noProxy`, the server may still be excepted.
+    /// The proxy for the scheme of the next request. It is not used if `noProxy` names the server.
     var proxy: TransferProxy? { address.isSecure ? order.secureProxy : order.proxy }
 
     /// Whether a job is running for the transfer.

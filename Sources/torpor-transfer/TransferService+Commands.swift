@@ -157,7 +157,7 @@ extension TransferService {
         jobs.run {
             work(disk)
         } then: { [unowned self] result in
-            // The stage `ended` also protects a transfer that is about to be forgotten from the job's result.
+            // The job is over. Unless `then` sets the next stage, the transfer stays in the stage `ended`.
             transfer.stage = .ended
             if let removal = transfer.removal {
                 forget(transfer, removal)

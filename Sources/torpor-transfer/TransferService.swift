@@ -190,7 +190,7 @@ final class TransferService {
         switch verdict {
         case .redirect(let next, let url):
             transfer.redirects += 1
-            // A URL with another scheme may use another proxy.
+            // Forget the login for the proxy, because a URL with another scheme may use another proxy.
             if next.address.isSecure != transfer.address.isSecure { transfer.proxyLogin = nil }
             transfer.address = next.address
             transfer.url = url

@@ -8,7 +8,7 @@ import WireText
 
 /// What to do after the head of a response was read.
 enum Verdict {
-    /// The body is that of the file, from byte `offset` on.
+    /// The body contains the file, from byte `offset` on.
     case body(offset: Int64, validator: TransferValidator)
     /// The partial file is already the whole file.
     case complete

@@ -189,7 +189,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// Returns the fields of a body. Throws if it has members other than these.
+    /// Returns the fields of a body. Throws if the body has members that are not in `names`.
     private static func only(_ names: [String], _ body: JSON) throws(FieldError) -> Fields {
         let list = names.joined(separator: " and ")
         guard let object = body.objectValue else {

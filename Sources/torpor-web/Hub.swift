@@ -27,7 +27,7 @@ final class Hub: Sendable {
     let state = Monitor(State())
     /// The most pages that may be open at the same time.
     static let mostPages = 64
-    /// The most unsent bytes of a page; beyond it, the page is disconnected.
+    /// The most unsent bytes of a page; a page with more unsent bytes is disconnected.
     static let mostPending = 8 << 20
     /// How long sampling continues after the last request from a page.
     static let interest = Duration.seconds(600)
@@ -111,9 +111,9 @@ final class Hub: Sendable {
 
     // MARK: Pages
 
-    /// Starts the stream of a page. It first gets the events that it missed if it names the last one that it has,
-    /// then the whole state, then changes. `missed`: events that are no longer in the ring. Returns false if too many
-    /// pages are open.
+    /// Starts the stream of a page. If the page names the last event that it has, it first gets the events that it
+    /// missed. Then it gets the whole state, then changes. `missed`: the missed events that are no longer in the ring.
+    /// Returns false if too many pages are open.
     func open(_ stream: HTTPStream, number: Int, after last: Int64?, missed: [JSON]) -> Bool {
         state.withLock { state in
             guard state.pages.count < Self.mostPages, !state.hasEnded else { return false }

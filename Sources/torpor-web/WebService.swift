@@ -84,7 +84,7 @@ final class WebService: HTTPService {
 
     // MARK: Access
 
-    /// The response to a request that has no access; nil if it has access.
+    /// The response to a request that has no access; nil if the request has access.
     private func refusal(_ head: HTTPHead) -> HTTPResponse? {
         let verdict = access.judge(
             authorization: head.header("Authorization"),
@@ -255,7 +255,7 @@ extension HTTPResponse {
     /// The response with security headers: no external content, no inline scripts or styles, no frames.
     fileprivate var secured: HTTPResponse {
         var response = self
-        // Keep a response's own policy, which is more specific.
+        // Keep the Content-Security-Policy that the response has itself, because it is more specific.
         if !headers.contains(where: { $0.name == "Content-Security-Policy" }) {
             let policy =
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

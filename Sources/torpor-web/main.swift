@@ -29,7 +29,7 @@ if options.wantsVersion {
 }
 
 do {
-    // Otherwise a browser that disconnects would end this process by SIGPIPE.
+    // Ignore SIGPIPE: otherwise a browser that disconnects would end this process.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
     let token: [UInt8]?

@@ -67,8 +67,8 @@ package struct Torpor: ParsableCommand {
         } catch {
             let text = Torpor.fullMessage(for: error)
             guard Torpor.exitCode(for: error) != .success else {
-                // --help, --version and completion scripts come here as errors of the parser. It titles each group `…
-                // SUBCOMMANDS:`.
+                // --help, --version and completion scripts come here as errors of the parser. The parser titles each
+                // group `… SUBCOMMANDS:`, so remove that word.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
                 let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
                 // The parser wraps help texts, but not the usage line.
@@ -79,13 +79,13 @@ package struct Torpor: ParsableCommand {
         }
     }
 
-    /// How many words at the start are the verb's name: two in `policy list web`.
+    /// The number of words at the start that form the verb's name: two in `policy list web`.
     static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
 
     /// Whether the words are exactly the name of a verb. `help` counts too, although the parser provides it.
     static func isVerb(_ words: [String]) -> Bool { words == ["help"] || descend(words).count == words.count }
 
-    /// The verb that the words begin with, and how many words its name has.
+    /// The verb that the words begin with, and the number of words in its name.
     private static func descend(_ words: some Sequence<String>) -> (verb: any ParsableCommand.Type, count: Int) {
         var verb: any ParsableCommand.Type = Torpor.self
         var count = 0
@@ -103,8 +103,8 @@ package struct Torpor: ParsableCommand {
         [verb._commandName] + verb.configuration.aliases
     }
 
-    /// Checks that a badge is not a negative number: the parser would take that for an option, and say that the
-    /// number is missing.
+    /// Checks that a badge is not a negative number. The parser would take such a number for an option, and report that
+    /// the number is missing.
     private static func requireBadge(_ arguments: [String]) throws(Failure) {
         let (verb, count) = descend(arguments)
         guard verb == BadgeVerb.self || verb == AppBadge.self else { return }
@@ -114,8 +114,8 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: BadgeVerb.problem(word))
     }
 
-    /// Fails with an explanation for options that other supervisors have. The parser would only report them as unknown
-    /// or incomplete.
+    /// Fails with an explanation for options of other supervisors. The parser would only report them as unknown or
+    /// incomplete.
     private static func explainOptions(_ arguments: [String]) throws(Failure) {
         let (verb, count) = descend(arguments)
         let words = arguments.dropFirst(count).prefix { $0 != "--" }
@@ -139,7 +139,7 @@ package struct Torpor: ParsableCommand {
         }
     }
 
-    /// Refuses the parser's option that writes all help as JSON: release builds lack the encoder for that
+    /// Refuses the parser's option that writes all help as JSON, because release builds lack the encoder for it
     /// (packaging/link/foundation).
     private static func refuseDump(_ arguments: [String]) throws(Failure) {
         let option = "--experimental-dump-help"
@@ -147,8 +147,8 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: "unknown option '\(option)': ‘torpor help --all’ shows all verbs")
     }
 
-    /// Checks that a group of verbs is followed by one of its verbs: the parser would call a mistyped verb an
-    /// unexpected argument.
+    /// Checks that a group of verbs is followed by one of its verbs, because the parser would report a mistyped verb as
+    /// an unexpected argument.
     private static func requireVerb(_ arguments: [String]) throws(Failure) {
         let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
         let (group, count) = descend(words)
@@ -157,7 +157,7 @@ package struct Torpor: ParsableCommand {
             word != "help"
         else { return }
         let parents = words.prefix(count).map { $0 + " " }.joined()
-        // For ‘torpor help’, the words were searched in the pages already, in vain.
+        // For ‘torpor help’, the pages were already searched for the words, without a hit: say so.
         let pages = arguments.first == "help" ? Help.notFound(Array(words)) : ""
         if count == 0, let habit = Self.habits[word] {
             throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
@@ -170,7 +170,7 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: "there is no verb \(parents)\(word)\(pages): \(hint)")
     }
 
-    /// Verbs that other supervisors have, with Torpor's equivalents.
+    /// Names of verbs in other supervisors, each with Torpor's equivalent.
     static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
         "update": "‘torpor apply’ reloads the configuration and touches only what changed",
@@ -236,7 +236,7 @@ package struct Torpor: ParsableCommand {
         }
         if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
-        // In `Usage: torpor policy check <library> …`, the words before the arguments are the verb.
+        // In `Usage: torpor policy check <library> …`, the words before the first argument are the verb.
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
         let words = usage.map { $0.split(separator: " ").dropFirst(2) } ?? []
         let verb = words.prefix { $0.first?.isLetter == true }

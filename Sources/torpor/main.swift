@@ -4,7 +4,8 @@ import CommandLinePages
 import Linux
 import WireText
 
-// In these strings, Swift has replaced bytes that are not UTF-8: the verb would act on a name that was not given.
+// Swift has replaced bytes in arguments that are not UTF-8. Refuse such an argument, because the verb would act on a
+// name that the user has not given.
 for (argument, number) in zip(CommandLine.arguments, 0...) {
     guard let raw = CommandLine.unsafeArgv[number] else { continue }
     var end = raw
@@ -20,7 +21,8 @@ for (argument, number) in zip(CommandLine.arguments, 0...) {
     ThisProcess.exit(2)
 }
 
-// A script may pass names that strangers have chosen: see ``WireText``.
+// A script may pass names that other people have chosen. Limit combining marks and regional indicators in them, which
+// slow down Swift's text functions: see ``WireText``.
 for (number, argument) in CommandLine.arguments.enumerated() where !WireText.isBounded(argument) {
     ThisProcess.complain(
         "torpor: argument \(number) has more than \(WireText.mostMarks) combining marks, or more than "

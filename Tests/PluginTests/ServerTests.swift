@@ -47,6 +47,23 @@ struct ServerTests {
         #expect(try bench.comes("web", to: .suspended) == [])
     }
 
+    @Test("an app that has just become active is not idle, even if another event is told first")
+    func activeBeforeTold() throws {
+        let bench = try bench()
+        add("web", .active, to: bench)
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
+        pass(.seconds(600), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
+        #expect(try bench.comes("web", to: .background) == [])
+        pass(.seconds(5), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["web → suspended"])
+        #expect(try bench.comes("web", to: .suspended) == [])
+        pass(.seconds(700), on: bench)
+        // The view is ahead of the events.
+        bench.move("web", to: .active)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in 600 s"])
+    }
+
     @Test("nothing is asked for while there is nothing to wait for")
     func quiet() throws {
         let bench = try bench(["protect.0": "db"])

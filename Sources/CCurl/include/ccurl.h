@@ -17,7 +17,7 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *list);
 CURLcode ccurl_set_buffer(CURL *easy, CURLoption option, char *buffer);
 long ccurl_get_long(CURL *easy, CURLINFO info);
 int64_t ccurl_get_offset(CURL *easy, CURLINFO info);
-/* NULL if there is none. The handle owns it. */
+/* A value of the handle as text; NULL if there is none. The handle owns the text. */
 const char *ccurl_get_string(CURL *easy, CURLINFO info);
 
 typedef size_t (*ccurl_bytes)(char *bytes, size_t size, size_t count, void *context);

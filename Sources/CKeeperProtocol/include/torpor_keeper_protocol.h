@@ -15,16 +15,16 @@
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
 //   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
 //      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
-//      Later: REST, which a keeper that does not know it refuses without harm; files by path in LAUNCH, for which
-//      WELCOME says whether the keeper has them; the status in BYE, which an older keeper does not read
-//   3  sandboxes in LAUNCH, and the stage SANDBOX. A torpord whose HELLO with 3 is refused says HELLO with 2, and
-//      launches no app in a sandbox; a keeper of version 3 also serves a torpord of version 2, which an upgrade that
-//      failed starts again
-//      Later: OWN_IPC and LOG_DENIALS in LAUNCH, for which WELCOME says whether the keeper heeds them; an older keeper
-//      launches without them
+//      Later additions: REST, which an older keeper refuses without harm; files by path in LAUNCH, if WELCOME says
+//      that the keeper supports them; a status in BYE, which an older keeper ignores
+//   3  sandboxes in LAUNCH, and the stage SANDBOX. If the keeper refuses HELLO with 3, torpord says HELLO with 2, and
+//      launches no app in a sandbox. A keeper of version 3 also serves a torpord of version 2, because a failed
+//      upgrade starts the old torpord again.
+//      Later additions: OWN_IPC and LOG_DENIALS in LAUNCH, if WELCOME says that the keeper supports them; an older
+//      keeper launches without them
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 3u
-#define TORPOR_KEEPER_OLDEST_VERSION 2u   // of a torpord that this keeper serves
+#define TORPOR_KEEPER_OLDEST_VERSION 2u   // the oldest torpord that this keeper serves
 
 #define TORPOR_KEEPER_SLOTS 16384u
 #define TORPOR_KEEPER_ORPHANS 1024u
@@ -55,12 +55,12 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status): the next exit is intended; the keeper
-                                    // exits with the status, even if torpord is killed before; no answer
+    // BYE: the next exit of torpord is intended. The keeper then exits with this status, even if torpord is killed.
+    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status); no answer
     TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
     TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
-    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); when this torpord exits, the next
-                                    // one is started at once; no answer; ignored before SETTLED
+    // HANDOVER: when this torpord exits, the keeper starts the next torpord at once. Ignored before SETTLED.
+    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); no answer
     TORPOR_KEEPER_SETTLED = 14,     // header: torpord has recovered and is in charge; no answer
     TORPOR_KEEPER_REST = 15,        // header: idle, so free memory; no answer
 
@@ -73,21 +73,21 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
     TORPOR_KEEPER_ORPHAN = 107,         // torpor_keeper_orphan_message
     TORPOR_KEEPER_DONE = 108,           // torpor_keeper_number: errno, 0 for success
-    TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all under that name; descriptors
+    TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all descriptors of that name; descriptors
     TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
     TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
-    TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held, then for each name the count of its descriptors
-                                        // (uint16_t), name, NUL; descriptors, those of each name together
+    // HELD: descriptors with their names. After the names come the descriptors, those of each name together.
+    TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held; for each name: count of descriptors (uint16_t), name, NUL
 };
 
 enum torpor_keeper_hold_flags {
-    TORPOR_HOLD_REPLACE = 1 << 0,  // release what the name holds, once the new ones are held
+    TORPOR_HOLD_REPLACE = 1 << 0,  // once the new descriptors are held, release those that the name held before
     TORPOR_HOLD_QUIET = 1 << 1,    // answer only on failure; a keeper that does not know this flag always answers
 };
 
 enum torpor_keeper_bye_flags {
     TORPOR_BYE_KEEP_PARKED = 1 << 0,  // keep the service manager's copies of descriptors for the next start
-    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; else that of the exit applies
+    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; without this flag, the status of the exit applies
 };
 
 enum torpor_keeper_handover_flags {
@@ -130,13 +130,13 @@ enum torpor_keeper_stage {
     TORPOR_STAGE_DIRECTORY = 14,
     TORPOR_STAGE_EXEC = 15,
     TORPOR_STAGE_INPUT = 16,        // opening standard input's file; before LIMITS, or after DIRECTORY
-    TORPOR_STAGE_ERROR = 17,        // opening standard error's file; likewise
+    TORPOR_STAGE_ERROR = 17,        // opening standard error's file; before LIMITS, or after DIRECTORY
     TORPOR_STAGE_SANDBOX = 18,      // after DIRECTORY, before the app's user opens files
 };
 
 enum torpor_keeper_launch_flags {
-    TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills it when torpord dies
-    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input, else /dev/null; etc.
+    TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills the process when torpord dies
+    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input; without this flag, /dev/null
     TORPOR_LAUNCH_STDOUT = 1 << 2,
     TORPOR_LAUNCH_STDERR = 1 << 3,
     TORPOR_LAUNCH_CGROUP = 1 << 4,       // the last descriptor is the cgroup's directory
@@ -150,7 +150,7 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: another program launched it; the keeper watches its pidfd
     TORPOR_LAUNCH_INPUT_FILE = 1 << 13,  // the child opens standard input itself; not with STDIN
     TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to append to it; not with STDERR
-    TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; version 3, also the next
+    TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; like RULESET, since version 3
     TORPOR_LAUNCH_RULESET = 1 << 16,     // a Landlock ruleset is the descriptor before the cgroup's; with SANDBOX
     TORPOR_LAUNCH_OWN_IPC = 1 << 17,     // an IPC namespace of its own, where the kernel allows it; with SANDBOX
     TORPOR_LAUNCH_LOG_DENIALS = 1 << 18, // the kernel logs to audit what Landlock denies, if it can; with RULESET
@@ -176,10 +176,14 @@ struct torpor_keeper_instruction {
     uint32_t value;
 };
 
-// Followed by: limits, groups (uint32_t each), if SANDBOX is set the count of instructions (uint32_t) and these, then
-// strings, each with its NUL: app, executable, directory (empty if none), the files of standard input and error if the
-// flags say so (absolute paths), arguments, environment.
-// Descriptors: standard input, output and error if the flags say so, those that become 3, 4, …, the Landlock ruleset,
+// Followed by, in this order:
+//   limits
+//   groups (uint32_t each)
+//   if SANDBOX is set: the count of the filter's instructions (uint32_t), then the instructions
+//   strings, each with its NUL: app, executable, directory (empty if none), the files of standard input and error if
+//   the flags say so (absolute paths), arguments, environment
+//
+// Descriptors: standard input, output and error if the flags say so; those that become 3, 4, …; the Landlock ruleset;
 // the cgroup's directory.
 struct torpor_keeper_launch {
     struct torpor_keeper_header header;
@@ -272,7 +276,7 @@ struct torpor_keeper_table {
     uint64_t slot_offset;
     uint64_t orphan_offset;
     uint64_t orphan_next;     // sequence of the next orphan
-    uint64_t orphan_freed;    // torpord has persisted all up to this one
+    uint64_t orphan_freed;    // torpord has persisted all orphans up to this sequence
     uint64_t orphan_lost;     // overwritten before torpord read them
     uint64_t launches;
 };
@@ -303,7 +307,7 @@ struct torpor_keeper_slot_free {
 
 struct torpor_keeper_orphan_free {
     struct torpor_keeper_header header;
-    uint64_t sequence;        // this one and all before it
+    uint64_t sequence;        // of the orphan to free; all orphans before it are freed too
 };
 
 struct torpor_keeper_welcome {
@@ -319,11 +323,12 @@ struct torpor_keeper_welcome {
     uint32_t features;            // torpor_keeper_features; 0 from older keepers
 };
 
-// The answer of `torpor-keeper --receive` to each message, whatever its content, with the harmless descriptors.
+// The answer of `torpor-keeper --receive` to each message, whatever the message contains. The descriptors whose closing
+// cannot block come with it.
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
-    uint32_t refused;  // how many descriptors were dropped, since closing them may block
-    uint32_t lost;     // 1: some could not be received; unknown which
+    uint32_t refused;  // how many descriptors were dropped, because closing them could block torpord
+    uint32_t lost;     // 1: some descriptors could not be received; unknown which
 };
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 // The state that a keeper passes across exec to its next program (`torpor-keeper --resume FD …`), in a memfd: this
-// header; a torpor_keeper_resume_process for each slot; for each name a torpor_keeper_resume_name, the name without
-// NUL and its descriptors (int32_t); for each queued message to the service manager its size (uint32_t) and text.
-// Descriptors keep their numbers across the exec. A torpord that lost its keeper writes the same without slots, and
-// becomes a keeper by executing it.
+// header; a torpor_keeper_resume_process for each slot; for each name a torpor_keeper_resume_name, the name without NUL
+// and its descriptors (int32_t); for each queued message to the service manager its size (uint32_t) and text.
+// Descriptors keep their numbers across the exec. A torpord that lost its keeper writes this state without slots, and
+// executes torpor-keeper with it to become a keeper.
 //
 // History
 //   1  first version
@@ -37,7 +37,7 @@ struct torpor_keeper_resume {
     uint32_t magic;
     uint32_t version;
     uint32_t head_bytes;     // of this structure
-    int32_t writer;          // the writing program, executed again if the new one cannot read this; -1: none
+    int32_t writer;          // the writing program, executed again if the new program cannot read this; -1: none
 
     uint32_t instance;       // number of the last torpord
     uint32_t flags;
@@ -72,8 +72,8 @@ struct torpor_keeper_resume_name {
     uint32_t count;          // of descriptors
     uint32_t length;         // of the name in bytes
     uint32_t parked_count;   // how many of the descriptors, from the first, the service manager was sent
-    uint32_t parked_number;  // the number to send the next one with
-    uint32_t remove;         // the manager must remove those numbered below this
+    uint32_t parked_number;  // the number for the next descriptor that is sent to the manager
+    uint32_t remove;         // the manager must remove lower numbers than this
 };
 
 #endif

@@ -58,7 +58,7 @@ enum torpor_policy_wire_type {
 typedef struct torpor_policy_wire_header {
     uint32_t type;   /* enum torpor_policy_wire_type */
     uint32_t count;  /* LOAD: options; ASK: events; ADVICE and ANSWERED: entries; otherwise 0 */
-    uint64_t serial; /* of the question; 0 for LOAD and its answers */
+    uint64_t serial; /* number of the question; 0 for LOAD and its answers */
 } torpor_policy_wire_header;
 
 /*
@@ -136,7 +136,7 @@ typedef struct torpor_policy_wire_view {
     uint64_t system_offset;
     uint64_t apps_offset;
     uint64_t strings_offset;
-    uint32_t string_size;     /* bytes in use; the last one is a NUL */
+    uint32_t string_size;     /* bytes in use; the last byte is a NUL */
     uint32_t string_capacity;
 } torpor_policy_wire_view;
 

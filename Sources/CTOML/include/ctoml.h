@@ -22,7 +22,7 @@ typedef enum ctoml_type {
     CTOML_DATE = 6,
     CTOML_TIME = 7,
     CTOML_DATE_TIME = 8,        // with an offset
-    CTOML_LOCAL_DATE_TIME = 9,  // without one
+    CTOML_LOCAL_DATE_TIME = 9,  // without an offset
 } ctoml_type;
 
 typedef struct ctoml_node {

@@ -7,7 +7,7 @@ import { titleOf } from "./face.js";
 import { ago } from "./format.js";
 import { appPath, get, on, post, store } from "./store.js";
 
-/** How many are shown at first; a button shows the others. */
+/** How many alerts are shown at first; a button shows the others. */
 const MOST = 5;
 let showsAll = false;
 

@@ -67,7 +67,7 @@ export class Chart {
       const at = this.x(eviction.at);
       if (at < LEFT || at > width - RIGHT) continue;
       parts.push(s("line", { class: "mark", x1: at, x2: at, y1: 12, y2: bottom }, s("title", {}, `${eviction.app} ${eviction.text}`)));
-      // Marks close together share one label, which stands behind the last of them.
+      // Marks that are close together share one label, which stands after the last mark.
       if (!label || at - label.at > 90) {
         label = { at, names: [], text: s("text", { class: "marked", y: 22 }) };
         parts.push(label.text);

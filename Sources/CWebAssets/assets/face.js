@@ -19,7 +19,7 @@ export function textIn(other = null, texts = {}) {
   return other;
 }
 
-/** The app's title, or null if it has only its name. */
+/** The app's title; null if the app has only a name. */
 export const titleOf = (app) => textIn(app?.title, app?.titles);
 
 /** What the app is for, or null. */

@@ -7,7 +7,7 @@ import { get, on, store } from "./store.js";
 
 const WIDE = 158, TALL = 52, GAP_X = 78, GAP_Y = 18;
 
-/** Places each app in a layer after all that it requires or starts after; cycles are cut. */
+/** Places each app in a layer after all apps that it requires or starts after; cycles are cut. */
 function layers(nodes) {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const depth = new Map();
@@ -24,7 +24,7 @@ function layers(nodes) {
   nodes.forEach((node) => visit(node, new Set()));
   const columns = [];
   for (const node of nodes) (columns[depth.get(node.name)] ??= []).push(node);
-  // Move nodes close to their dependencies: sort by the mean position of these, in a few rounds.
+  // Move nodes close to their dependencies: sort by the mean position of the dependencies, in a few rounds.
   const place = new Map();
   columns.forEach((column) => column.forEach((node, index) => place.set(node.name, index)));
   for (let round = 0; round < 3; round += 1) {

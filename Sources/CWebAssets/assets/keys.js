@@ -22,7 +22,7 @@ function move(step) {
   names[now < 0 ? (step > 0 ? 0 : names.length - 1) : Math.max(0, Math.min(names.length - 1, now + step))].focus();
 }
 
-/** Installs the shortcuts; `pages` are the addresses for 1, 2, …, `toggle` changes the theme. */
+/** Installs the shortcuts; `pages` are the addresses for the keys 1, 2, …, `toggle` changes the theme. */
 export function listen(pages, toggle) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;

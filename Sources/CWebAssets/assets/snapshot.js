@@ -18,7 +18,7 @@ const view = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "50% 0px" });
 
-/** A small picture of an app's last snapshot, shown while the app is out of use; hidden without one. */
+/** A small picture of an app's last snapshot, shown while the app is not in use; hidden if there is no snapshot. */
 export class Thumbnail {
   constructor(name) {
     this.name = name;
@@ -32,7 +32,7 @@ export class Thumbnail {
     this.at = at;
     this.element.hidden = true;
     this.element.replaceChildren();
-    // The element itself is hidden, and so never in view.
+    // Observe the parent: this element is hidden itself, and so never in view.
     const place = this.element.parentElement;
     view.unobserve(place);
     if (at === null) return;
@@ -42,13 +42,13 @@ export class Thumbnail {
 
   load() {
     if (this.at === null) return;
-    // It stays hidden if it cannot be loaded.
+    // The picture stays hidden if it cannot be loaded.
     const src = `/api/v1/${appPath(this.name, "/snapshot")}?at=${this.at}`;
     this.element.replaceChildren(h("img", { src, alt: "", onload: () => { this.element.hidden = false; } }));
   }
 }
 
-/** A card with an app's snapshot, hidden without one. */
+/** A card with an app's snapshot; hidden if there is no snapshot. */
 export class Snapshot {
   constructor(name) {
     this.name = name;

@@ -30,7 +30,7 @@ function keep(app) {
   app.seenAt = now;
   app.cpuPercent = null;
   if (before && before.incarnation === app.incarnation && app.cpu_s !== null && before.cpu_s !== null) {
-    // Changes arrive at once: keep the last CPU share if too little time has passed to measure one.
+    // Changes arrive at once: keep the last CPU share if too little time has passed to measure a new one.
     const [since, from] = now - before.measuredAt < 1200 ? [before.measuredAt, before.measuredCPU] : [before.measuredAt, before.measuredCPU];
     if (now - since >= 1200) {
       app.cpuPercent = Math.max(0, (app.cpu_s - from) * 1e5 / (now - since));

@@ -21,7 +21,7 @@ function left(one) {
   return one.total ? `${rate}, ${duration(Math.max(0, one.total - one.bytes) / one.rate)} left` : rate;
 }
 
-/** A table of transfers; `cancel` is called by the button of an unfinished one. */
+/** A table of transfers; the button of an unfinished transfer calls `cancel`. */
 function rows(list, withApps, cancel) {
   return table([...(withApps ? ["App"] : []), "URL", "Session", "State", "Progress", "", ...(cancel ? [""] : [])], list.map((one) => h("tr", {},
     withApps ? h("td", {}, h("a", { href: `#/app/${encodeURIComponent(one.app)}` }, one.app)) : null,

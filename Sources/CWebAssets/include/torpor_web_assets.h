@@ -14,7 +14,7 @@ struct torpor_web_asset {
     size_t size;
 };
 
-/// All files. A function, since Swift cannot import an array of unknown size.
+/// All files of the page. This is a function, because Swift cannot import an array of unknown size.
 const struct torpor_web_asset *torpor_web_assets(void);
 size_t torpor_web_asset_count(void);
 

@@ -4,7 +4,8 @@ import Lifecycle
 import Linux
 import Permissions
 
-/// When a change of an app's key takes effect for a running app. A test checks that each key of `AppKeys` is listed.
+/// For each key of an app, when a change of the key takes effect for a running app. A test checks that each key of
+/// `AppKeys` is listed.
 enum AppKeyEffects {
     typealias AppKey = ComparedKey<AppSpecification>
 
@@ -14,8 +15,8 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// Keys whose values processes get only at their launch. Most changes therefore take effect only when the app is
-    /// restarted.
+    /// Keys whose values a process gets only at its launch. Most changes of these keys therefore take effect only when
+    /// the app is restarted.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         AppKey(
@@ -35,8 +36,8 @@ enum AppKeyEffects {
         .value("nice", \.nice, .restart),
         AppKey(
             name: "limits",
-            // Each process gets its own limits when it is launched. Only `tasks`, which limits the app as a whole, can
-            // be changed while the app runs: so a change of `tasks` alone takes effect at once.
+            // A process gets its own limits when it is launched, so a change of these limits needs a restart. Only
+            // `tasks`, which limits the app as a whole, can change while the app runs.
             effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
             isSame: { $0.limits == $1.limits },
             written: { specification in
@@ -63,7 +64,8 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "on_denied",
-            // The kernel can be told to report denials only at a launch.
+            // A launch tells the kernel whether to report denials at all. So a change from `ignore` takes effect only
+            // at the next launch.
             effect: { old, _ in old.sandbox.onDenied == .ignore ? .launch : .live },
             isSame: { $0.sandbox.onDenied == $1.sandbox.onDenied },
             written: { $0.sandbox.onDenied == .log ? [:] : ["": $0.sandbox.onDenied.rawValue] },
@@ -71,8 +73,8 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "permissions",
-            // Without a sandbox, permissions have no effect. A change of a permission's purpose, a text for users, does
-            // not change what the app may do.
+            // Without a sandbox, permissions have no effect. The purpose of a permission is only a text for users, so a
+            // change of it does not change what the app may do.
             effect: { old, new in
                 let isSame = old.sandbox.withoutPurposes == new.sandbox.withoutPurposes
                 return old.sandbox.mode == nil || isSame ? .live : .restart
@@ -100,7 +102,7 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // An app is told only at its launch that its scenes live inside its own processes. All other changes of
+            // An app learns only at its launch that its scenes are inside its own processes. All other changes of
             // `scenes` take effect at once.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
@@ -216,7 +218,8 @@ enum AppKeyEffects {
         .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
         .value("kill_mode", \.killMode, .live),
         .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
-        // torpord must resume the app by the method by which it suspended the app, so a running app keeps its method.
+        // torpord must resume an app by the same method by which it suspended the app, so a running app keeps its
+        // method.
         .value("suspend_with", \.suspendWith, .restart),
         .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
         .value("on_missed_transition", \.rules.onMissedTransition, .live),
@@ -253,9 +256,8 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // A running app sends heartbeats at the interval that it got at its launch; if it got none, it sends none. If
-        // the new interval is shorter, torpord would take the heartbeats for late or missing, so the app must be
-        // restarted.
+        // A running app sends heartbeats at the interval that it got at its launch, or none if it got no interval. With
+        // a shorter interval, torpord would consider these heartbeats late or missing. So the app must be restarted.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -316,8 +318,8 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // A running app keeps the sockets that it got at its launch. If it would get other sockets now, it must be
-            // restarted; all other changes take effect at once.
+            // A running app keeps the sockets that it got at its launch. If a launch would now pass it other sockets,
+            // it must be restarted. All other changes take effect at once.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart

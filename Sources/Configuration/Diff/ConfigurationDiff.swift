@@ -74,8 +74,9 @@ public struct ConfigurationDiff: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// The specification that a running app has after an apply. `self`: the specification with which it was launched.
-    /// Keys whose changes take effect at once come from `new`; all other keys keep their values.
+    /// The specification of a running app after `new` is applied: keys whose changes take effect at once have the
+    /// values of `new`, and all other keys keep their values. `self` is the specification with which the app was
+    /// launched.
     public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
         // Return `new` itself, so that equal specifications share their memory.
         if self == new { return new }
@@ -87,7 +88,7 @@ extension AppSpecification {
     /// A hash of all values that a process gets only at its launch. It is never 0. Another build of Torpor may compute
     /// another hash for the same specification.
     public var launchDigest: UInt64 {
-        // Use FNV-1a: Swift's Hasher is seeded differently in each process.
+        // Use FNV-1a, because Swift's Hasher gives different results in each process.
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
         func add(_ text: String) {
             for byte in text.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -95,8 +96,8 @@ extension AppSpecification {
             digest = (digest ^ 0xff) &* 0x100_0000_01b3
         }
         let blank = AppSpecification(name: name)
-        // Compare in both directions: some keys can be removed while the app runs but not added, and others can be
-        // added but not removed.
+        // Compare in both directions, because some keys can be removed while the app runs but not added, and others can
+        // be added but not removed.
         for key in AppKeyEffects.all where key.effect(self, blank) != .live || key.effect(blank, self) != .live {
             for (member, value) in key.written(self).sorted(by: { $0.key < $1.key }) {
                 add(key.name)
@@ -109,8 +110,8 @@ extension AppSpecification {
 }
 
 extension TorporConfiguration {
-    /// This configuration, but with the directories that the supervisor `running` uses. The directories are also
-    /// stored in `sources`, so that a later load from `sources` gives the same result.
+    /// This configuration, with its directories replaced by those that the supervisor `running` uses. The directories
+    /// are also stored in `sources`, so that a later load from `sources` gives the same result.
     public func keepingDirectories(of running: TorporConfiguration) -> TorporConfiguration {
         var result = self
         for key in SupervisorKeyEffects.directories where !key.isSame(supervisor, running.supervisor) {

@@ -2,9 +2,9 @@
 
 /// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once. A changed deadline applies when torpord arms the deadline the next time.
+    /// At once. A changed deadline applies the next time torpord arms the deadline.
     case live
-    /// At the app's next launch. The app uses the key only while it is launched.
+    /// At the app's next launch, because the key is used only during a launch.
     case launch = "next-launch"
     /// When the app is restarted. Until then the app runs with the old value.
     case restart
@@ -16,7 +16,8 @@ public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
 
 /// A changed value of a key.
 public struct KeyChange: Sendable, Hashable {
-    /// The key as the configuration writes it. For a table, it includes the changed member: `limits.nofile`.
+    /// The key as it is written in the configuration. For a table, it includes the changed member, such as
+    /// `limits.nofile`.
     public var key: String
     /// The old value as text; `nil` if the key was not set, or was `"none"`.
     public var old: String?
@@ -37,11 +38,11 @@ public struct KeyChange: Sendable, Hashable {
 /// How to compare, show and copy the values of one key.
 struct ComparedKey<Target>: Sendable {
     let name: String
-    /// When a change of the key's value takes effect. The arguments are the old and the new specification.
+    /// When a change of the key takes effect. The arguments are the old and the new specification.
     let effect: @Sendable (Target, Target) -> KeyEffect
     let isSame: @Sendable (Target, Target) -> Bool
-    /// The key's value as the configuration writes it. A single value is the entry `""`. A table has an entry for each
-    /// member.
+    /// The key's value as it is written in the configuration. A single value has the name `""` in the result. A table
+    /// has one entry for each member.
     let written: @Sendable (Target) -> [String: String]
     let copy: @Sendable (inout Target, Target) -> Void
 

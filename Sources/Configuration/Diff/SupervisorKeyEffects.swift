@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a change of a key of `[supervisor]` or `[policies.NAME]` takes effect for a running supervisor. A test checks
-/// that each key of `SupervisorKeys` is listed.
+/// For each key of `[supervisor]` and `[policies.NAME]`, when a change of the key takes effect for a running
+/// supervisor. A test checks that each key of `SupervisorKeys` is listed.
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
@@ -30,8 +30,8 @@ enum SupervisorKeyEffects {
             .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         ] + directories
 
-    /// The keys of directories. They take effect when the supervisor restarts: a running supervisor has sockets, logs
-    /// and state in these directories, and apps know the paths.
+    /// The keys of directories. A change takes effect only when the supervisor restarts, because a running supervisor
+    /// has sockets, logs and state in these directories, and apps know the paths.
     static let directories = directoryPaths.map { name, path in
         ComparedKey<SupervisorSpecification>.value(name, path, .supervisor)
     }
@@ -41,7 +41,7 @@ enum SupervisorKeyEffects {
         ("runtime_directory", \.runtimeDirectory), ("state_directory", \.stateDirectory),
     ]
 
-    /// Sets the directory for this key, such as `state_directory`. Other keys are ignored.
+    /// Sets the directory that belongs to this key, such as `state_directory`. Does nothing for other keys.
     static func setDirectory(_ key: String, _ path: String, _ specification: inout SupervisorSpecification) {
         for (name, keyPath) in directoryPaths where name == key { specification[keyPath: keyPath] = path }
     }

@@ -5,11 +5,11 @@ package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
     private let outer: DiagnosticSink?
 
-    /// - Parameter outer: a sink that also gets each diagnostic, as a warning.
+    /// - Parameter outer: another sink that also gets each diagnostic, always as a warning.
     package init(warning outer: DiagnosticSink? = nil) { self.outer = outer }
 
-    /// The maximum number of diagnostics. More would not help the user, and it would take long to find the nearest
-    /// name (``Nearest``) for all of them.
+    /// The maximum number of diagnostics that are collected. More would not help the user, and a search for the nearest
+    /// name (``Nearest``) for each of them would take long.
     static let limit = 1_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
@@ -32,7 +32,7 @@ package struct Context {
     package let sink: DiagnosticSink
     /// The file's path, as diagnostics write it.
     let file: String
-    /// The absolute path of the folder from which relative paths in the file start.
+    /// The absolute path of the folder against which relative paths in the file are resolved.
     package let folder: String
     /// The key with the tables that contain it, such as `apps.web.restart`.
     package private(set) var path: String
@@ -44,7 +44,7 @@ package struct Context {
         self.path = ""
     }
 
-    /// The same place, whose diagnostics go to another sink.
+    /// The same place, but with another sink for diagnostics.
     func telling(_ sink: DiagnosticSink) -> Context {
         var other = Context(sink: sink, file: file, folder: folder)
         other.path = path
@@ -60,7 +60,7 @@ package struct Context {
         return inner
     }
 
-    /// The place of an element, in the array at the current place. `index` begins at 0.
+    /// The place of the element `index` (from 0) in the array at the current place.
     package func at(_ index: Int) -> Context {
         var inner = self
         inner.path = path + "[\(index)]"
@@ -124,8 +124,8 @@ extension UInt8 {
     }
 }
 
-/// The text in quotes, at most 80 characters long, with control characters escaped, so that a terminal does not
-/// interpret them.
+/// The text in quotes, cut to 80 characters. Control characters are escaped, so that a terminal does not interpret
+/// them.
 package func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(80) {
@@ -140,7 +140,7 @@ package func quoted(_ text: String) -> String {
     return result + (text.unicodeScalars.count > 80 ? "…\"" : "\"")
 }
 
-/// Finds the existing name that is most similar to a mistyped name.
+/// Finds the existing name that is most similar to a mistyped name, for a hint to the user.
 public enum Nearest {
     /// The most similar of the names; nil if none is similar enough.
     ///

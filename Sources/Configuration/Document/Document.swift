@@ -47,7 +47,7 @@ package struct Node: Sendable {
         }
     }
 
-    /// The value without positions, in the form that policies get.
+    /// The value without positions, in the form in which policies get it.
     var plain: ConfigurationValue {
         switch value {
         case .table(let members):
@@ -96,7 +96,7 @@ package enum Document {
         return node(document.pointee.root)
     }
 
-    /// Advice to append to a message of the parser that does not say what to do; empty if there is none.
+    /// Advice to append to a message of the parser, if the message itself does not say what to do; otherwise empty.
     private static func hint(_ message: String) -> String {
         message.contains("could not determine value type") ? ": a text needs quotes, as in \"always\"" : ""
     }

@@ -16,8 +16,8 @@ struct FileReader {
     private(set) var listed: [String] = []
     /// Whether a file has the table `[defaults]`.
     private(set) var hasDefaults = false
-    /// Apps of bundles. They are read after all files, because only then the state directory, which contains the
-    /// bundles, is known.
+    /// Apps of bundles. They are read after all files, because the state directory, which contains the bundles, may be
+    /// set in any of the files.
     private var bundled: [BundledApp] = []
 
     /// The maximum depth of nested includes.
@@ -52,7 +52,8 @@ struct FileReader {
         Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
     }
 
-    /// Reads one file. `chain`: the files that include it. `defaults`: the values of `[defaults]` in these files.
+    /// Reads one file. `chain` contains the files that include it, and `defaults` the values of `[defaults]` in these
+    /// files.
     private mutating func read(
         _ context: Context,
         _ bytes: [UInt8],
@@ -119,7 +120,7 @@ struct FileReader {
         }
     }
 
-    /// Warns of files that look like configuration files, but that `*.toml` does not match.
+    /// Warns of files that look like configuration files, but whose names do not match `*.toml`.
     private func warnOfSkipped(_ context: Context, _ position: SourcePosition, _ pattern: String) {
         let folder = Path.folder(pattern)
         guard pattern.hasSuffix("/*.toml"), !Glob.isPattern(folder) else { return }
@@ -131,8 +132,8 @@ struct FileReader {
         }
     }
 
-    /// Whether a file that `*.toml` does not match is probably meant as a configuration file, such as `web.conf`. Names
-    /// of hidden files and of backups, such as `web.toml~`, are not.
+    /// Whether a file whose name does not match `*.toml` is probably meant as a configuration file, such as `web.conf`.
+    /// False for hidden files and for backups such as `web.toml~`.
     private static func isMeant(_ name: String) -> Bool {
         guard !name.hasPrefix("."), !name.hasSuffix(".toml") else { return false }
         let endings = [".conf", ".cfg", ".config", ".ini", ".toml", ".tml", ".toml.txt"]

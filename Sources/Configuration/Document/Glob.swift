@@ -8,16 +8,16 @@ extension Glob {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// The sorted paths that match the pattern. A wildcard matches a hidden name only if the component begins with a
-    /// dot. `names` lists the names in a folder.
+    /// The sorted paths that match the pattern. A wildcard matches a hidden name only if the pattern's component begins
+    /// with a dot. `names` lists the names in a folder.
     static func paths(_ pattern: String, names: (String) -> [String]?) -> [String] {
         let parts = pattern.split(separator: "/").map(String.init)
         var found = [pattern.hasPrefix("/") ? "/" : "."]
         var isMatched = false
         for part in parts {
             guard isPattern(part) else {
-                // This component has no wildcard. If an earlier one has, keep only those folders found so far that
-                // contain this name.
+                // This component has no wildcard. If an earlier component has one, keep only those folders found so far
+                // that contain this name.
                 if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue

@@ -33,15 +33,15 @@ package struct Key<Target>: Sendable {
     }
 }
 
-/// Functions that read one value. If the value is not valid, a function reports the error and returns nil.
+/// Functions that read one value. If the value is not valid, the function reports an error to the context's sink and
+/// returns nil.
 package enum Read {
     static func members(_ context: Context, _ node: Node) -> [Member]? {
         guard case .table(let members) = node.value else { return context.expected("a table", node) }
         return members
     }
 
-    /// Reads a table: stores the values of known keys, and reports unknown keys. Returns where each known key was
-    /// written.
+    /// Reads a table: stores the values of known keys, and reports unknown keys. Returns the place of each known key.
     @discardableResult
     package static func table<Target>(
         _ context: Context,
@@ -64,8 +64,8 @@ package enum Read {
 
     package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        // First search the keys of other supervisors: for a key such as `env`, the most similar key of Torpor would
-        // be a wrong hint.
+        // First search the keys of other supervisors. For one of their keys, such as `env`, the most similar key of
+        // Torpor would be a wrong hint.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
@@ -118,15 +118,16 @@ package enum Read {
         return words
     }
 
-    /// Suggests an array for a command that was written as one text: its words, or a call of a shell if the text uses
-    /// the shell's syntax.
+    /// Suggests an array for a command that was written as a single text: the words of the text, or a call of a shell
+    /// if the text uses shell syntax.
     static func array(of line: String) -> String {
         let needsShell = line.utf8.contains { "|&;<>()$`'\"*?\\".utf8.contains($0) }
         let words = needsShell ? ["/bin/sh", "-c", line] : line.split(separator: " ").map(String.init)
         return "[\(words.map(quoted).joined(separator: ", "))]"
     }
 
-    /// Reads a string, which may be empty. For a number or a boolean, the error says to quote it.
+    /// Reads a string, which may be empty. The error for a number or a boolean advises the user to put quotation marks
+    /// around it.
     static func word(_ context: Context, _ node: Node) -> String? {
         let plain: String
         switch node.value {
@@ -195,7 +196,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads an array of different words. Each word must be the raw value of a case of `T`.
+    /// Reads an array of words without duplicates. Each word must be the raw value of a case of `T`.
     static func choices<T: RawRepresentable & CaseIterable & Hashable>(
         _ context: Context,
         _ node: Node
@@ -208,7 +209,7 @@ package enum Read {
         return values
     }
 
-    /// Returns the values. If two of them have the same name, reports an error and returns nil.
+    /// Returns `values` unchanged. If two of them have the same name, reports an error and returns nil.
     static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
         var seen: Set<String> = []
         for value in values where !seen.insert(name(value)).inserted {
@@ -218,7 +219,7 @@ package enum Read {
         return values
     }
 
-    /// Reads a path. If it is relative, it starts from the folder of the configuration file.
+    /// Reads a path. A relative path is resolved against the folder of the configuration file.
     package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
@@ -251,13 +252,13 @@ package enum Read {
         return duration
     }
 
-    /// Reads a duration, or `"none"`, for which the result is `.some(nil)`. On an error the result is nil.
+    /// Reads a duration or `"none"`. For `"none"` the result is `.some(nil)`; after an error it is nil.
     static func limit(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         return duration(context, node).map { .some($0) }
     }
 
-    /// Reads a duration longer than zero, or `"none"`, for which the result is `.some(nil)`. On an error the result is
+    /// Reads a duration longer than zero or `"none"`. For `"none"` the result is `.some(nil)`; after an error it is
     /// nil.
     static func deadline(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
@@ -269,7 +270,8 @@ package enum Read {
         return .some(duration)
     }
 
-    /// Reads a policy's deadline, at most 10 s: torpord waits for the policy's answer before it acts.
+    /// Reads a policy's deadline, at most 10 s. The limit is short because torpord cannot act before it has the
+    /// policy's answer.
     static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration >= .milliseconds(1), duration <= .seconds(10) else {
@@ -291,7 +293,7 @@ package enum Read {
         return nil
     }
 
-    /// A hint for a large integer, which was probably meant in milliseconds, as in other programs. Empty for a small
+    /// A hint for a large integer, which was probably meant in milliseconds, as in other programs; empty for a small
     /// integer.
     private static func orMilliseconds(_ number: Int64) -> String {
         number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
@@ -311,7 +313,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads a size and returns bytes. For `"none"` the result is `.some(nil)`, on an error nil.
+    /// Reads a size and returns bytes. For `"none"` the result is `.some(nil)`; after an error it is nil.
     package static func size(_ context: Context, _ node: Node) -> UInt64?? {
         switch node.value {
         case .string("none"): return .some(nil)
@@ -334,7 +336,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads the name of a signal. SIGSTOP and SIGCONT are errors; so is SIGKILL, unless `orKill` is true.
+    /// Reads the name of a signal. Reports an error for SIGSTOP and SIGCONT, and for SIGKILL unless `orKill` is true.
     static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
         { context, node in
             if case .integer = node.value {
@@ -358,7 +360,7 @@ package enum Read {
 
 /// Functions that change paths as text, without access to the file system.
 package enum Path {
-    /// The normal form of a path. If the path is relative, it starts from `folder`.
+    /// The normal form of a path. A relative path is resolved against `folder`.
     package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }

@@ -110,7 +110,7 @@ enum TableReader {
         return value
     }
 
-    /// Reads a file's mode as octal digits.
+    /// Reads the mode of a file, written as octal digits.
     static func mode(_ context: Context, _ node: Node) -> UInt32? { umask(context, node) }
 
     static func signals(_ context: Context, _ node: Node) -> [(Message, Int32)] {
@@ -171,7 +171,8 @@ enum TableReader {
         return isFile(context, node, text, word: "null") ? .file(Path.join(context.folder, text)) : nil
     }
 
-    /// Whether the text is a path. A word without a slash or dot is probably a mistyped keyword, so it is an error.
+    /// Whether the text is a path. Reports an error for a word without a slash or dot, which is probably a mistyped
+    /// keyword.
     private static func isFile(_ context: Context, _ node: Node, _ text: String, word: String) -> Bool {
         if text.contains("/") || text.contains(".") { return true }
         context.error(

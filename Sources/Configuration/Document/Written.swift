@@ -5,7 +5,7 @@ import Linux
 
 /// A value that can be shown in the syntax of the configuration. A string is shown without quotes.
 protocol Written {
-    /// The value as the configuration writes it; `nil` if the key is not set, or is `"none"`.
+    /// The value as it is written in the configuration; `nil` if the key is not set, or is `"none"`.
     var written: String? { get }
 }
 
@@ -121,7 +121,7 @@ extension ReadySpecification: Written {
 }
 
 extension Probe {
-    /// The probe as text, with its interval and timeout if they differ from those of the probe `usual`.
+    /// The probe as text. Its interval and timeout are included if they differ from those of the probe `usual`.
     fileprivate func written(_ usual: Probe) -> String {
         var text = text
         if interval != usual.interval { text += ", interval \(Quantity.text(interval))" }
@@ -137,9 +137,9 @@ extension HealthSpecification: Written {
     }
 }
 
-/// Formats values whose written form differs from their stored form.
+/// Formats values that are stored in another form than they are written in the configuration.
 enum Write {
-    /// Formats a size in the largest unit (B, KiB, MiB, …) that gives a whole number.
+    /// Formats a size in the largest unit (B, KiB, MiB, …) in which it is a whole number.
     package static func size(_ bytes: UInt64) -> String {
         for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         where bytes >= size && bytes % size == 0 {

@@ -8,7 +8,7 @@ public enum ConfigurationLoader {
     /// warnings.
     ///
     /// - Parameters:
-    ///   - path: the file's path, which diagnostics repeat as it is given here. `nil` for the default path.
+    ///   - path: the file's path, in the form in which diagnostics should show it; `nil` for the default path.
     ///   - environment: the supervisor's environment, which determines the default directories.
     ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
     ///   - system: access to files, users and groups, which tests replace.
@@ -28,7 +28,7 @@ public enum ConfigurationLoader {
     /// With the same environment and user, the result is the same. Users and groups are not looked up again.
     ///
     /// - Parameters:
-    ///   - sources: the texts. `include` finds only files among them.
+    ///   - sources: the texts of all files. `include` can find only these files.
     ///   - environment: the supervisor's environment, which determines the default directories.
     ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
@@ -52,7 +52,7 @@ public enum ConfigurationLoader {
             }
     }
 
-    /// The state directory of a configuration. If the configuration has errors elsewhere, they are ignored.
+    /// The state directory of a configuration. Errors in other parts of the configuration are ignored.
     public static func stateDirectory(
         path: String,
         environment: [String: String],
@@ -90,7 +90,8 @@ public enum ConfigurationLoader {
         checkGroups(reader)
         checkProtection(reader, apps + templates)
         checkExposure(reader)
-        // Who writes [defaults] means apps. Otherwise, a supervisor may have no apps yet.
+        // Warn if there are no apps, but only in `torpor check` (which sets `inspection`), or if `[defaults]` shows
+        // that apps were intended. A running supervisor may have no apps yet.
         if system.inspection != nil || reader.hasDefaults, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
             let what = reader.hasDefaults ? "has [defaults], but no apps" : "has no apps"
             Context(sink: sink, file: path, folder: "").warning("\(what): add a table [apps.NAME]", at: .unknown)
@@ -108,7 +109,7 @@ public enum ConfigurationLoader {
         )
     }
 
-    /// Warns of apps whose protected data this machine cannot encrypt: they are not launched.
+    /// Warns of apps with protected data that this machine cannot encrypt, because torpord will not launch them.
     private static func checkProtection(_ reader: FileReader, _ apps: [AppSpecification]) {
         let names = Set(
             apps.filter { $0.data.protection.kind != nil && $0.data.protection.fallback == .none }.map(\.template)
@@ -124,7 +125,8 @@ public enum ConfigurationLoader {
         }
     }
 
-    /// Warns of files, and of folders that `include` lists, that every user of the machine can change.
+    /// Warns of configuration files that every user of the machine can change, and of such folders that `include`
+    /// lists.
     private static func checkExposure(_ reader: FileReader) {
         var told: Set<String> = []
         for path in reader.files.map(\.path) + reader.listed {
@@ -134,8 +136,8 @@ public enum ConfigurationLoader {
         }
     }
 
-    /// Reports an error if root sets `desktop_entries`. Root's entries appear for all users, so root must write them
-    /// by an explicit command.
+    /// Reports an error if root sets `desktop_entries`. The entries of root's supervisor would appear for all users, so
+    /// root must create them with an explicit command.
     private static func checkDesktop(_ reader: FileReader, userID: UInt32) {
         guard reader.supervisor.desktopEntries, userID == 0 else { return }
         reader.supervisorOrigins["desktop_entries"]?.error(
@@ -143,7 +145,7 @@ public enum ConfigurationLoader {
         )
     }
 
-    /// Warns of groups that do not exist, among those whose members may use this supervisor.
+    /// Warns of groups that do not exist although the configuration gives their members access to this supervisor.
     private static func checkGroups(_ reader: FileReader) {
         let supervisor = reader.supervisor
         let keys = [

@@ -8,7 +8,8 @@ import WireText
 public struct ConfigurationSources: Sendable, Hashable {
     /// A configuration file and its text at the time when it was read.
     public struct File: Sendable, Hashable {
-        /// The file's path, as diagnostics write it. If it is relative, it starts from the working directory.
+        /// The file's path, in the form in which diagnostics show it. A relative path is resolved against the working
+        /// directory.
         public var path: String
         /// The content of the file when it was read.
         public var text: [UInt8]
@@ -20,7 +21,7 @@ public struct ConfigurationSources: Sendable, Hashable {
         }
     }
 
-    /// The absolute path of the directory from which relative paths start.
+    /// The absolute path of the directory against which relative paths are resolved.
     public var workingDirectory: String
     /// All files, in the order in which they were read. The first file includes the others.
     public var files: [File]
@@ -40,11 +41,12 @@ public struct ConfigurationSources: Sendable, Hashable {
 }
 
 extension ConfigurationSources {
-    /// The first 8 bytes of the encoded form: `TORPCONF`, read as a little-endian number.
+    /// The first 8 bytes of the encoded form: the letters `TORPCONF` as a little-endian number.
     private static let magic: UInt64 = 0x464e_4f43_5052_4f54
-    /// Version 1 consists of: magic, version, working directory, number of files, path and text of each file, number
-    /// of directories, key and path of each directory, checksum. Numbers are little-endian. Magic and checksum have 8
-    /// bytes, all other numbers 4. A text is its length in bytes, then its bytes.
+    /// The version of the encoded form. Version 1 consists of: magic, version, working directory, number of files, path
+    /// and text of each file, number of directories, key and path of each directory, checksum. Numbers are
+    /// little-endian. The magic and the checksum have 8 bytes, all other numbers 4. A text is its length in bytes,
+    /// followed by its bytes.
     private static let version: UInt32 = 1
 
     /// Encodes the sources. ``init(decoding:)`` decodes them.
@@ -103,7 +105,7 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSources {
-    /// Returns the sources with the manifest of a bundle read again from the disk, which may block.
+    /// Returns the sources after reading the manifest of a bundle again from the disk, which may block.
     public func rereading(bundle name: String) -> ConfigurationSources {
         let end = InstalledManifest.end(of: name)
         var sources = self
@@ -117,10 +119,10 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A stand-in for the machine, whose only files are the sources.
+    /// A replacement for the real machine that has no files except the sources.
     ///
-    /// It reports that every user and group exists: they were looked up when the files were read from the disk, and are
-    /// looked up again at each launch.
+    /// It reports that every user and group exists. They were already looked up when the files were read from the disk,
+    /// and are looked up again at each launch.
     init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
         let working = Path.join("/", sources.workingDirectory)
         var texts: [String: [UInt8]] = [:]

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The current files of a configuration and their texts, without parsed values.
+/// The files that a configuration now consists of, with their texts, but without parsed values.
 public struct ConfigurationSurvey: Sendable {
-    /// The files that a load would read now, in the same order; empty if the first file cannot be read.
+    /// The files that a load would read now, in the same order. Empty if the first file cannot be read.
     public private(set) var files: [ConfigurationSources.File]
-    /// The absolute paths of these files, and of the folders that `include` lists, where files may appear.
+    /// The absolute paths of these files, and of the folders that `include` lists, because new files may appear in the
+    /// folders.
     public private(set) var paths: Set<String>
 
     /// Reads the files again. May block on disks.
     ///
     /// - Parameters:
-    ///   - environment: the variables with which the configuration was loaded. They determine the folder of bundles.
+    ///   - environment: the variables with which the configuration was loaded. They determine the folder that contains
+    ///     bundles.
     ///   - system: access to files, with the working directory of the configuration.
     public init(path: String, environment: [String: String], system: ConfigurationSystem = .live) {
         let seen = Seen()

@@ -2,7 +2,7 @@
 
 public import Linux
 
-/// The loader's access to files, users and groups of the machine. Tests replace it.
+/// The loader's access to files, users and groups of the machine. Tests replace this access.
 public struct ConfigurationSystem {
     /// Why a file could not be read.
     public enum ReadFailure: Error, Sendable, Hashable {
@@ -10,7 +10,7 @@ public struct ConfigurationSystem {
         case missing
         /// The file cannot be used. The text says why.
         case unusable(String)
-        /// The manifest of a bundle cannot be read now, and another try may succeed. The text says why.
+        /// The manifest of a bundle cannot be read now, but another attempt may succeed. The text says why.
         case passing(String)
     }
 
@@ -26,14 +26,14 @@ public struct ConfigurationSystem {
     public var effectiveUserID: UInt32
     /// The ID of the group that the supervisor runs as.
     public var effectiveGroupID: UInt32
-    /// The directory from which relative paths start.
+    /// The directory against which relative paths are resolved.
     public var workingDirectory: String
     /// Returns the manifest of an installed bundle. `state` is the path of the state directory.
     public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
         .failure(.missing)
     }
-    /// Returns how every user of the machine can change a file of the configuration, or a folder with such files; nil
-    /// if they cannot.
+    /// Returns how every user of the machine could change a file of the configuration, or a folder with such files.
+    /// Returns nil if only their owner and group can.
     public var exposure: (String) -> FileExposure? = { _ in nil }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
@@ -56,17 +56,20 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The value of PATH: the folders in which programs are looked up.
         public var searchPath: String
-        /// The caller's PATH, if it differs from `searchPath`. A program that is found only there causes a warning.
+        /// The caller's PATH, if it differs from `searchPath`. If a program is found only in the caller's PATH, the
+        /// loader warns, because torpord would not find it.
         public var callerPath: String?
-        /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
+        /// Returns the first 256 bytes of a regular file, or fewer if the file is shorter; nil if the file cannot be
+        /// read.
         public var head: (String) -> [UInt8]? = Self.head
-        /// Whether this machine has the locale of that name; nil if unknown.
+        /// Whether this machine has the locale with that name; nil if that is unknown.
         public var hasLocale: (String) -> Bool? = { _ in nil }
-        /// The version of the kernel's Landlock, 0 if the kernel has none; nil if unknown.
+        /// The version of the kernel's Landlock; 0 if the kernel has no Landlock, nil if that is unknown.
         public var landlock: Int?
         /// Whether the filesystem of a path can encrypt folders (fscrypt); nil if unknown.
         public var encrypts: (String) -> Bool? = { _ in nil }
-        /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
+        /// Why a policy cannot be used as it is configured; nil if it can be used. `folder` is the folder that contains
+        /// the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
         /// Creates an inspection of this machine.
@@ -76,7 +79,7 @@ public struct ConfigurationSystem {
             self.refusal = refusal
         }
 
-        /// Whether the filesystem that has, or will have, the folder can encrypt folders.
+        /// Whether the filesystem of the folder can encrypt folders. The folder need not exist yet.
         public static func encrypts(_ folder: String) -> Bool? {
             var path = folder
             while !File.exists(path), path != "/", let parent = File.parent(of: path) { path = parent }
@@ -107,7 +110,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The PATH of torpord if a service manager starts it without setting a PATH.
+    /// The PATH that torpord has if a service manager starts it without setting a PATH.
     public static let servicePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
     /// The maximum size of a configuration file, in bytes.
@@ -142,8 +145,8 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// Reads a file in a folder that the app's user may write to, with the checks of ``OwnedFile``. `reader`: the
-    /// user whose rights are used; nil for the supervisor's own.
+    /// Reads a file in a folder to which the app's user may be able to write, with the checks of ``OwnedFile``.
+    /// `reader` is the user whose rights are used; nil for the supervisor's own rights.
     public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
             return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))

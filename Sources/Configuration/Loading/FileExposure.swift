@@ -2,16 +2,16 @@
 
 import Linux
 
-/// A path through which every user of the machine can change a configuration: torpord runs what stands there with its
-/// own rights, or as any user if it runs as root.
+/// A path through which every user of the machine can change a configuration. This is dangerous, because torpord runs
+/// the configured programs with its own rights, or as any user if torpord runs as root.
 public struct FileExposure: Sendable, Hashable {
-    /// The path that every user may write: the file itself, its folder, or a folder above that.
+    /// The path to which every user may write: the file itself, its folder, or a folder further up.
     public let path: String
-    /// What is wrong and what to do, as a sentence about the file.
+    /// What is wrong and what to do about it, as a sentence whose subject is the file.
     public let sentence: String
 
-    /// Examines a file or folder with all folders on its path, also where a symlink leads elsewhere. nil if only its
-    /// owner and its group may change it, or if it does not exist.
+    /// Examines a file or folder, and all folders on its path, following symlinks. Nil if only its owner and group may
+    /// change it, or if it does not exist.
     public init?(of path: String) {
         guard let status = try? File.status(path) else { return nil }
         let real = (try? File.realPath(path)) ?? path
@@ -38,8 +38,8 @@ public struct FileExposure: Sendable, Hashable {
 
     private init(path: String, sentence: String) { (self.path, self.sentence) = (path, sentence) }
 
-    /// Whether users other than the owner and the group can change the file, or replace files in the folder. In a
-    /// folder with the sticky bit, such as /tmp, they cannot.
+    /// Whether users other than the owner and the group can change the file or, for a folder, replace files in it. In a
+    /// folder with the sticky bit, such as /tmp, users cannot replace files of others.
     private static func isOpen(_ status: FileStatus) -> Bool {
         guard status.mode & 0o002 != 0 else { return false }
         return status.kind == .directory ? status.mode & 0o1000 == 0 : status.kind == .regular

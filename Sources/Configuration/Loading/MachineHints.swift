@@ -3,13 +3,13 @@
 /// Warnings about files that are probably at another path on this machine. They are never errors, because the file may
 /// be created later, or the configuration may be for another machine.
 enum MachineHints {
-    /// The policies that are part of Torpor: the usual name of each, and the file of its library.
+    /// The policies that are part of Torpor. For each, its usual name and the file of its library.
     static let shippedPolicies: KeyValuePairs = [
         "jetsam": "libJetsamPolicy.so", "mobile": "libMobilePolicy.so", "schedule": "libSchedulePolicy.so",
         "server": "libServerPolicy.so",
     ]
 
-    /// For a policy whose configuration lacks `path`: the line to add.
+    /// The line to add to the configuration of a policy without `path`.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
@@ -17,7 +17,8 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// Warns if the file of a policy's library does not exist although its folder does. Returns false in that case.
+    /// Warns if the file of a policy's library does not exist but the folder of the file does. Returns false in that
+    /// case.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,
@@ -34,7 +35,7 @@ enum MachineHints {
         return false
     }
 
-    /// Warns if the file of a picture does not exist although its folder does.
+    /// Warns if the file of a picture does not exist but the folder of the file does.
     ///
     /// - Parameter folders: a cache of the names in folders.
     static func checkIcon(
@@ -46,7 +47,7 @@ enum MachineHints {
         let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
         let launchImages = [app.presentation.launchImage].compactMap(\.self)
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
-            // A path that contains a scene's name is known only when the scene exists.
+            // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
@@ -57,7 +58,8 @@ enum MachineHints {
         }
     }
 
-    /// Warns if an argument is the name of a file beside the configuration file, but the app's working directory is /.
+    /// Warns if an argument is the name of a file beside the configuration file, but the app's working directory is
+    /// `/`.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))

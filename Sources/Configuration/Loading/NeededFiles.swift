@@ -12,7 +12,7 @@ struct NeededFiles {
     let system: ConfigurationSystem
     let inspection: ConfigurationSystem.Inspection
 
-    /// Nil if `system` does not inspect files.
+    /// Creates the checks for an app. Nil if `system` does not inspect files.
     init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
         guard let inspection = system.inspection else { return nil }
         (self.app, self.draft, self.system, self.inspection) = (app, draft, system, inspection)
@@ -70,7 +70,7 @@ struct NeededFiles {
         }
     }
 
-    /// Warns if the file of an icon has a format that no menu shows.
+    /// Warns if an icon's file has a format that menus cannot show.
     private func check(icon path: String) {
         guard app.scenes == nil || !Placeholder.isForScene(path), [.file, .program].contains(find(path)),
             case .success(let bytes) = system.read(path), !Self.isPicture(bytes)
@@ -78,12 +78,12 @@ struct NeededFiles {
         draft.warning("icon", "\(quoted(path)) is neither SVG, PNG, WebP, JPEG nor GIF: nothing shows it")
     }
 
-    /// The first bytes of files in the formats PNG, JPEG and GIF.
+    /// The first bytes of a file in each of the formats PNG, JPEG and GIF.
     private static let beginnings: [[UInt8]] = [
         [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], [0xff, 0xd8, 0xff], Array("GIF8".utf8),
     ]
 
-    /// Whether the bytes begin like a picture in one of the formats of `icon`.
+    /// Whether the bytes are the beginning of a picture in a format that `icon` supports.
     private static func isPicture(_ bytes: [UInt8]) -> Bool {
         if beginnings.contains(where: { bytes.starts(with: $0) }) { return true }
         if bytes.starts(with: "RIFF".utf8), bytes.dropFirst(8).starts(with: "WEBP".utf8) { return true }
@@ -125,15 +125,15 @@ struct NeededFiles {
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let folder = Path.folder(path)
             return "there is no program \(quoted(name)) in \(folder) now"
-                // A folder may contain a thousand programs, so a name at a distance of two edits is probably not the
-                // one that was meant.
+                // Allow only one edit: in a folder that may contain a thousand programs, a name two edits away is
+                // probably not the program that was meant.
                 + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }
 
     private func problem(onPath program: String) -> String? {
         let path = app.environment["PATH"]
-        // The files of `environment_file` may set PATH, but they are read only at the launch.
+        // The files of `environment_file` may set PATH, but they are read only at the launch, so PATH is unknown here.
         if path == nil, !app.environmentFiles.isEmpty { return nil }
         let searched = path ?? inspection.searchPath
         for folder in searched.split(separator: ":") {
@@ -153,7 +153,8 @@ struct NeededFiles {
         return "there is no program \(quoted(program)) on the PATH now (\(searched))"
     }
 
-    /// Why the kernel cannot run an executable file that is a text; nil if it can, or if the file is not a text.
+    /// Why the kernel cannot run an executable text file, such as a script without an interpreter line. Nil if it can,
+    /// or if the file is not a text file.
     private func problem(ofScript path: String) -> String? {
         guard let head = inspection.head(path) else { return nil }
         guard head.starts(with: "#!".utf8) else {

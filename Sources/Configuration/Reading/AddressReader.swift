@@ -7,7 +7,8 @@ enum AddressReader {
     static let forms =
         "a port like \"8080\", \"127.0.0.1:8080\", \"[::1]:8080\", a path, \"@name\" or \"vsock:CID:PORT\""
 
-    /// Parses the text of an address. Returns nil if the text is not an address. A relative path starts from `folder`.
+    /// Parses the text of an address. Returns nil if the text is not an address. A relative path is resolved against
+    /// `folder`.
     static func address(_ text: String, folder: String) -> SocketAddress? {
         if text.hasPrefix("/") || text.hasPrefix("./") { return .path(Path.join(folder, text)) }
         if text.hasPrefix("@") { return text.utf8.count > 1 ? .abstract(String(text.dropFirst())) : nil }

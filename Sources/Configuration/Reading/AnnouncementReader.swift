@@ -39,8 +39,8 @@ enum AnnouncementReader {
         return announcement
     }
 
-    /// Reads a type of service such as `_http._tcp`: `_` with 1 to 15 letters, digits and `-`, then the protocol
-    /// (RFC 6763, 7).
+    /// Reads a type of service such as `_http._tcp`: `_`, then 1 to 15 letters, digits or `-`, then the protocol (RFC
+    /// 6763, 7).
     private static func type(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -74,7 +74,7 @@ enum AnnouncementReader {
         var pairs: [String] = []
         for member in members {
             let inner = context.at(member.key)
-            // A value may be empty, which `Read.text` refuses.
+            // A value may be empty, but `Read.text` rejects empty texts.
             var value: String? = ""
             if case .string("") = member.node.value {} else { value = Read.text(inner, member.node) }
             guard let value else { return nil }
@@ -99,7 +99,7 @@ enum AnnouncementReader {
         return pairs.sorted()
     }
 
-    /// Compares `announce` with the app's sockets.
+    /// Checks that `announce` matches the app's sockets.
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
         for announcement in app.announcements {
             guard let name = announcement.socket else {

@@ -11,7 +11,7 @@ struct AppDraft {
     var instances: Int?
     /// The number of the first instance (`instance_first`); nil if the key was not written, which means 1.
     var firstInstance: Int?
-    /// Whether the app replies to those messages that it receives as signals (`answers`).
+    /// Whether the app answers the messages that it receives as signals (`answers`).
     var answers = false
     /// The value of `ready` as TOML. It may contain `%i`, so it is read again for each instance.
     var ready: (context: Context, node: Node)?
@@ -47,7 +47,7 @@ struct AppDraft {
         origins.merge(found) { _, new in new }
     }
 
-    /// The values of `requires` and `after`. If `[defaults]` names the app itself, its name is left out.
+    /// The values of `requires` and `after`. The app's own name, which may come from `[defaults]`, is removed.
     var dependencies: (requires: [String], after: [String]) {
         func names(_ key: String, _ names: [String]) -> [String] {
             guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
@@ -56,14 +56,14 @@ struct AppDraft {
         return (names("requires", specification.requires), names("after", specification.after))
     }
 
-    /// Reports an error about the value of a key: at the place of the key, or at the app's table if the key was not
-    /// written.
+    /// Reports an error about the value of a key. The error's place is that of the key, or the app's table if the key
+    /// was not written.
     package func error(_ key: String, _ message: String) {
         (origins[key] ?? origin).error(message)
     }
 
-    /// Reports a warning about the value of a key: at the place of the key, or at the app's table if the key was not
-    /// written.
+    /// Reports a warning about the value of a key. The warning's place is that of the key, or the app's table if the
+    /// key was not written.
     func warning(_ key: String, _ message: String) {
         (origins[key] ?? origin).warning(message)
     }
@@ -152,7 +152,7 @@ struct AppDraft {
         }
     }
 
-    /// Warns of keys that have an unexpected effect, or none, with `owner = "external"`.
+    /// Warns of keys that have no effect, or an unexpected effect, together with `owner = "external"`.
     private func warnOfOwner() {
         if specification.wakeOnConnect != .none {
             warning(
@@ -186,8 +186,8 @@ struct AppDraft {
         }
     }
 
-    /// The apps that the draft defines: its instances, the template of its scenes, or a single app. `requires` and
-    /// `after` are not resolved yet.
+    /// The apps that the draft defines: its instances, the template of its scenes, or a single app. Names of other apps
+    /// in `requires` and `after` are not resolved yet.
     func expanded() -> [AppSpecification] {
         guard let instances, specification.scenes == nil else {
             var app = specification
@@ -215,7 +215,7 @@ struct AppDraft {
         SandboxReader.applyAgent(&app) { origins[$0] != nil }
         if origins["stop_signal"] != nil { app.container?.hasImagesStopSignal = false }
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
-        // A oneshot app does its work during its launch, so by default the launch has no deadline.
+        // A oneshot app does all its work during its launch, so by default its launch has no deadline.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.putting(.instance($0)) } ?? sockets.node
@@ -231,8 +231,8 @@ struct AppDraft {
             app.health = ReadyReader.health(health.context, node, app.declaredSettings)
         }
         if ready != nil { app.container?.isReadyByHealth = false }
-        // For a container, `ready = "exec"` (the default) cannot mean the execve(2) of podman itself. Instead, a probe
-        // finds out when podman has started the container.
+        // For a container, `ready = "exec"` (the default) cannot mean the execve(2) of podman itself, so a probe
+        // determines when podman has started the container.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node
@@ -272,7 +272,8 @@ package enum AppName {
     /// The name of the app that stands for a scene of a template.
     package static func scene(_ template: String, _ name: String) -> String { "\(template)@\(name)" }
 
-    /// The template's name and the scene's own name; `nil` if the text is not the name of a scene's app.
+    /// The template's name and the scene's own name; `nil` if the text is not the name of an app that stands for a
+    /// scene.
     package static func sceneParts(_ name: String) -> (template: String, scene: String)? {
         let parts = name.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }

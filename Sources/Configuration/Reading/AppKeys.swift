@@ -18,8 +18,8 @@ enum AppKeys {
     private static let program: [AppKey] = [
         .value("exec", \.specification.exec, Read.command),
         AppKey("bundle") { context, node, draft in
-            // FileReader has read `bundle` of the app's own table already, and has stored the name in the draft. A
-            // different name here comes from another table, such as `[defaults]`, where the key is an error.
+            // FileReader has already read `bundle` in the app's own table and stored the name in the draft. A different
+            // name here comes from another table, such as `[defaults]`, in which the key is an error.
             guard let name = Read.text(context, node), draft.specification.bundle?.name != name else { return }
             do throws(BundleFault) { try BundleWord.checkName(name) } catch {
                 return context.error(error.description, at: node.position)
@@ -98,8 +98,8 @@ enum AppKeys {
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
         AppKey("settings") { context, node, draft in
-            // Keep the settings of `[defaults]`. If the app declares a setting of the same name, its declaration
-            // replaces the default one.
+            // Keep the settings of `[defaults]`, except those for which the app has its own declaration with the same
+            // name.
             for setting in SettingReader.settings(context, node) {
                 draft.specification.declaredSettings.removeAll { $0.name.utf8.elementsEqual(setting.name.utf8) }
                 draft.specification.declaredSettings.append(setting)

@@ -7,22 +7,22 @@ import WireText
 
 /// The manifest of a bundle as its author wrote it: the part of `manifest.toml` before `[files]`.
 public struct BundleManifest {
-    /// The bundle's name, which the key `bundle` of apps refers to.
+    /// The bundle's name, which an app names in its key `bundle`.
     public var name = ""
     /// The bundle's version.
     public var version = ""
     /// What the bundle requires of the machine: `arch`, `kernel >= 6.7` and others.
     public var needs: [String] = []
     /// The path of the app's program in the bundle, such as `bin/notes`; nil if the program is not part of the bundle.
-    /// Only ``check(_:hasFirstLaunch:file:)`` sets it.
+    /// Set only by ``check(_:hasFirstLaunch:file:)``.
     public private(set) var program: String?
     /// The tables `[app]`, `[settings]` and `[permissions]`.
     private var app: (context: Context, node: Node)?
     private var settings: (context: Context, node: Node)?
     private var permissions: (context: Context, node: Node)?
 
-    /// The keys of `[apps.NAME]` that a bundle's author, who is not trusted, may set: they describe the program, its
-    /// checks and its requests. Only the machine's owner may set the other keys, because these name users, name files
+    /// The keys of `[apps.NAME]` that the author of a bundle, who is not trusted, may set. They describe the program,
+    /// its checks and its requests. All other keys are reserved for the machine's owner: they name users, name files
     /// that torpord reads with its own rights, raise limits, or affect other apps and the machine.
     static let appKeys: Set<String> = [
         "answers", "categories", "data_folders", "directory", "environment", "exec", "exits_on_suspend", "health",
@@ -82,7 +82,7 @@ public struct BundleManifest {
         return context.sink.hasErrors ? nil : manifest
     }
 
-    /// Reads a manifest and checks its app, as if the machine's configuration set no key of the app.
+    /// Reads a manifest and checks its app, with no keys from the machine's configuration.
     ///
     /// - Parameters:
     ///   - text: the part of the manifest before `[files]`.
@@ -94,7 +94,7 @@ public struct BundleManifest {
         file: String
     ) -> Result<BundleManifest, DiagnosticList> {
         let sink = DiagnosticSink()
-        // A placeholder for the bundle's folder: paths are only compared with it, never opened.
+        // `/bundle` stands for the bundle's folder. Paths are only compared with it and never opened.
         let context = Context(sink: sink, file: file, folder: "/bundle")
         if var manifest = read(text, context) {
             let origin = Origin(context: context, position: SourcePosition(line: 1, column: 1))
@@ -112,13 +112,13 @@ public struct BundleManifest {
 
     // MARK: The app
 
-    /// Makes the app that the manifest describes, with the keys that the machine's owner sets.
+    /// Creates the app that the manifest describes, and applies the keys that the machine's owner sets.
     ///
     /// - Parameters:
     ///   - app: the app without any key.
-    ///   - owner: the tables of the machine's configuration, which override the manifest: `[defaults]`, then the
-    ///     app's own table.
-    ///   - sink: gets errors and warnings about the manifest.
+    ///   - owner: the tables of the machine's configuration, which override the manifest: `[defaults]`, then the app's
+    ///     own table.
+    ///   - sink: the sink for errors and warnings about the manifest.
     ///   - checked: whether to make all checks, including those that compare the manifest's keys with the owner's.
     func draft(
         _ app: AppDraft,
@@ -155,12 +155,13 @@ public struct BundleManifest {
         if installed.hasFirstLaunch, draft.origins["first_launch"] == nil {
             draft.specification.data.firstLaunch = place + "/first-launch"
         }
-        // Even if the machine's owner chooses another working directory, the program's path starts from the bundle.
+        // Resolve the program's path against the bundle's folder, even if the machine's owner sets another working
+        // directory.
         if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
             draft.specification.exec[0] = place + "/" + program
         }
-        // Without this variable, Python would add compiled files to the bundle, which would then no longer match its
-        // signature.
+        // Without this variable, Python would write compiled files into the bundle, and the bundle would no longer
+        // match its signature.
         let compiles = "PYTHONDONTWRITEBYTECODE"
         if draft.specification.environment[compiles] == nil { draft.specification.environment[compiles] = "1" }
         let environment = draft.specification.environment
@@ -173,7 +174,7 @@ public struct BundleManifest {
 
     /// Checks the manifest's keys whose values are restricted for bundles.
     private func check(_ draft: inout AppDraft, _ place: String) {
-        // A program can change its settings, so a path that contains settings could lead anywhere.
+        // A program can change its settings, so a path that contains a setting could refer to any file.
         func isFixed(_ path: String) -> Bool { SettingTemplate.names(in: path).isEmpty }
         func isInside(_ path: String) -> Bool { isFixed(path) && (path == place || path.hasPrefix(place + "/")) }
         let app = draft.specification
@@ -189,7 +190,8 @@ public struct BundleManifest {
             draft.error("launch_image", "must be inside the bundle")
         }
         if app.environment["PATH"] != nil {
-            // torpord also uses PATH for commands that the machine's owner configures for the app.
+            // PATH also applies to commands that the machine's owner configures for the app, so a bundle must not set
+            // it.
             draft.error("environment", "PATH is for the machine's owner to set, not for a bundle")
         }
         if draft.origins["sandbox"] != nil, app.sandbox.mode == nil {
@@ -198,7 +200,7 @@ public struct BundleManifest {
         for (key, probe) in [("ready", draft.ready), ("health", draft.health)] {
             if let probe, let problem = Self.problem(of: probe.node, place) { draft.error(key, problem) }
         }
-        // A bundle cannot grant itself permissions: users are asked for each.
+        // A bundle cannot grant itself permissions, so users are asked for each permission.
         let asked = app.sandbox.declarations.map { declaration in
             var asked = declaration
             if asked.initial == .allow { asked.initial = .ask }
@@ -207,8 +209,8 @@ public struct BundleManifest {
         draft.specification.sandbox.declarations = asked
     }
 
-    /// Whether a bundle may name this program: one in the bundle or one of the system. A path with `..` is refused,
-    /// because after a symlink it leads to a different folder than the text suggests.
+    /// Whether a bundle may name this program: a program in the bundle, or a program of the system. A path with `..` is
+    /// refused, because `..` after a symlink leads to another folder than the text suggests.
     private static func isAllowed(_ program: String, _ place: String) -> Bool {
         guard SettingTemplate.names(in: program).isEmpty else { return false }
         guard program.contains("/") else { return true }
@@ -218,11 +220,11 @@ public struct BundleManifest {
         return folders.contains { path.hasPrefix($0) }
     }
 
-    /// The shortest interval of a bundle's checks.
+    /// The shortest interval at which a bundle's app may be checked.
     private static let shortestInterval = Duration.milliseconds(100)
 
-    /// Why a bundle may not have this probe; nil if it may have it. A probe is restricted because torpord itself makes
-    /// it, outside the app's sandbox.
+    /// Why a bundle may not have this probe; nil if it may. Probes of bundles are restricted because torpord itself
+    /// runs them, outside the app's sandbox.
     private static func problem(of probe: Node, _ place: String) -> String? {
         guard case .table(let members) = probe.value else { return nil }
         for member in members {
@@ -246,8 +248,8 @@ public struct BundleManifest {
         return nil
     }
 
-    /// Whether an address is certainly on this machine. A host name that contains a setting never counts, since the
-    /// setting may have any value.
+    /// Whether an address is certainly on this machine. False if the host name contains a setting, because the setting
+    /// may have any value.
     private static func isOfThisMachine(_ address: String) -> Bool {
         let rest = address.hasPrefix("http://") ? address.dropFirst(7) : address[...]
         let end = rest.hasPrefix("[") ? rest.firstIndex(of: "]").map { rest.index(after: $0) } : nil
@@ -266,13 +268,13 @@ public struct BundleManifest {
 
 /// The manifest of an installed bundle, without its list of files.
 public struct InstalledManifest: Sendable {
-    /// The path of the manifest, by way of the link `current`.
+    /// The path of the manifest, which contains the link `current`.
     public let path: String
     /// The part of the manifest before `[files]`.
     public let text: [UInt8]
     /// Whether the bundle has a folder `first-launch`.
     public let hasFirstLaunch: Bool
-    /// The version that the link `current` points to; nil if it is not known.
+    /// The version to which the link `current` points; nil if it is unknown.
     public var version: String?
 
     /// Creates a manifest from its parts.
@@ -280,7 +282,7 @@ public struct InstalledManifest: Sendable {
         (self.path, self.text, self.hasFirstLaunch) = (path, text, hasFirstLaunch)
     }
 
-    /// The end of a manifest's path, which uses the link `current` instead of a version.
+    /// The end of the path of a manifest. It contains the link `current` instead of a version.
     static func end(of name: String) -> String { "/bundles/\(name)/current/manifest.toml" }
 
     /// Whether a path is that of an installed bundle's manifest.
@@ -291,8 +293,8 @@ public struct InstalledManifest: Sendable {
 
     private static let mark = Array("[files]\n".utf8)
 
-    /// The manifest's text as the sources of a configuration store it. If the bundle has a folder `first-launch`, a
-    /// line `[files]` at the end marks that.
+    /// The manifest's text as it is stored in the sources of a configuration. A last line `[files]` marks a bundle that
+    /// has a folder `first-launch`.
     var kept: [UInt8] { text + (hasFirstLaunch ? Self.mark : []) }
 
     init(path: String, kept: [UInt8]) {
@@ -300,14 +302,14 @@ public struct InstalledManifest: Sendable {
         self.init(path: path, text: text, hasFirstLaunch: text.count < kept.count)
     }
 
-    /// Why the manifest of the bundle `name` cannot be read now, although a later attempt may succeed. Nil if the
-    /// manifest can be read, or if the failure is permanent.
+    /// Why the manifest of the bundle `name` cannot be read now, if a later attempt may succeed. Nil if the manifest
+    /// can be read, or if the failure is permanent.
     public static func passingProblem(_ name: String, in state: String) -> String? {
         guard case .failure(.passing(let why)) = read(name, in: state) else { return nil }
         return why
     }
 
-    /// If `torpor uninstall` was killed, files of the bundle remain: this function removes them.
+    /// Removes the files of bundles that a killed `torpor uninstall` has left behind.
     public static func removeUninstalled(in state: String) {
         let folder = state + "/bundles"
         for name in (try? File.list(folder)) ?? [] where name.hasPrefix(BundleWord.removedMark) {

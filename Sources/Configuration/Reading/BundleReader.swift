@@ -14,7 +14,7 @@ struct BundledApp {
     /// The place of the key `bundle`.
     let origin: Origin
 
-    /// The tables of the machine's owner for the app. Their diagnostics go to `sink`.
+    /// The machine owner's tables for the app. Their diagnostics are reported to `sink`.
     fileprivate func tables(_ sink: DiagnosticSink) -> [(context: Context, node: Node)] {
         (draft.defaultTables + [table]).map { ($0.context.telling(sink), $0.node) }
     }
@@ -29,13 +29,13 @@ struct BundledApp {
 }
 
 extension FileReader {
-    /// Reads an app of a bundle: the keys of the bundle's manifest, which those of the machine's configuration
-    /// override.
+    /// Reads an app of a bundle. Keys in the machine's configuration override those of the bundle's manifest.
     ///
-    /// Errors in a manifest become warnings: only its own app is not launched, and all other apps are.
+    /// Errors in a manifest become warnings: torpord does not launch this app, but launches all others.
     mutating func readBundle(_ app: BundledApp) -> AppDraft {
         let folder = "\(supervisor.stateDirectory)/bundles/\(app.name)"
-        // Report errors in the tables of the machine's owner, even if the bundle is missing or unusable.
+        // Check the tables of the machine's owner first, so that their errors are reported even if the bundle is
+        // missing or unusable.
         _ = owned(app, folder, sink)
         let installed: InstalledManifest
         switch system.bundle(app.name, supervisor.stateDirectory) {
@@ -60,8 +60,8 @@ extension FileReader {
             return refused(app, folder, "\(installed.path) is the manifest of version \(quoted(manifest.version))")
         }
         let bundle = BundleReference(name: app.name, folder: folder, version: manifest.version)
-        // First make all checks on a draft that is discarded. If they find errors, torpord refuses the bundle; the
-        // configuration itself stays valid.
+        // First make all checks on a draft that is then discarded. If they find errors, torpord does not use the
+        // bundle, but the configuration stays valid.
         _ = manifest.draft(app.bare(own), bundle, installed, owner: app.tables(own), own, checked: true)
         guard !own.hasErrors else { return refused(app, folder, "version \(manifest.version): " + first(of: own)) }
         if !files.contains(where: { $0.path == installed.path }) {
@@ -76,9 +76,9 @@ extension FileReader {
     }
 
     /// Removes from the draft those permissions of the manifest that give access to torpord's own files, such as other
-    /// bundles or the keys that verify bundles: with them, an untrusted app could leave its sandbox. The machine's
-    /// owner can still grant such a permission by naming it in the app's table. An app that runs as another user than
-    /// torpord keeps all permissions, because it may not read these files anyway.
+    /// bundles or the keys that verify bundles. With such a permission, an untrusted app could leave its sandbox. The
+    /// machine's owner can still grant the permission by naming it in the app's table. An app that runs as another user
+    /// than torpord keeps all permissions, because it may not read these files anyway.
     private func withhold(_ asked: [PermissionDeclaration], from draft: inout AppDraft, _ app: BundledApp) {
         if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
         let ownPaths = ownPaths
@@ -98,7 +98,7 @@ extension FileReader {
         }
     }
 
-    /// The paths that torpord itself uses, according to the part of the configuration that is read so far.
+    /// The paths that torpord itself uses, according to the part of the configuration that was read so far.
     var ownPaths: SandboxOwnPaths {
         SandboxOwnPaths(
             state: supervisor.stateDirectory,
@@ -108,8 +108,8 @@ extension FileReader {
         )
     }
 
-    /// The app with only the keys that the machine's owner sets. It has no bundle version, so torpord does not launch
-    /// it.
+    /// The app with only the keys that the machine's owner sets. torpord does not launch it, because it has no bundle
+    /// version.
     private func owned(_ app: BundledApp, _ folder: String, _ sink: DiagnosticSink) -> AppDraft {
         var draft = app.bare(sink)
         draft.specification.bundle = BundleReference(name: app.name, folder: folder)
@@ -118,14 +118,14 @@ extension FileReader {
     }
 
     /// The app of a bundle that cannot be used, with only the keys that the machine's owner sets. Errors in these keys
-    /// are not reported here, because they were reported before.
+    /// are not reported here, because they were reported earlier.
     private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
         return owned(app, folder, DiagnosticSink())
     }
 
-    /// The app of a bundle whose manifest cannot be read now, with only the keys that the machine's owner sets. An
-    /// empty file takes the manifest's place in the configuration's sources; a launch of the app reads the manifest
+    /// The app of a bundle whose manifest cannot be read now, with only the keys that the machine's owner sets. In the
+    /// configuration's sources, an empty file replaces the manifest. A launch of the app tries to read the manifest
     /// again.
     private mutating func unread(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be read now, and is tried again at a launch: \(why)")
@@ -138,7 +138,7 @@ extension FileReader {
         return draft
     }
 
-    /// The first error with its place, and the number of further errors.
+    /// The first error with its place, and the number of errors after it.
     private func first(of sink: DiagnosticSink) -> String {
         let errors = sink.sorted.filter { $0.severity == .error }
         guard let first = errors.first else { return "" }

@@ -46,7 +46,7 @@ enum ContainerConflicts {
     }
 }
 
-/// A port of the machine, or a range of ports, that an element of `ports` publishes.
+/// A port or a range of ports on the host, as an element of `ports` publishes it.
 struct PublishedPort {
     /// The IP address on which the port is published; empty for all addresses.
     var address = ""
@@ -54,7 +54,7 @@ struct PublishedPort {
     /// `tcp`, `udp` or `sctp`.
     var kind = "tcp"
 
-    /// Nil if podman chooses the port, or if the text still contains a placeholder.
+    /// Parses an element of `ports`. Nil if podman chooses the port, or if the text still contains a placeholder.
     init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1)
         if parts.count == 2 { kind = String(parts[1]) }
@@ -72,8 +72,8 @@ struct PublishedPort {
         if ["0.0.0.0", "::"].contains(address) { address = "" }
     }
 
-    /// Whether both ranges are published with the same protocol and on the same address. If they also have a port in
-    /// common, only one of them can be published.
+    /// Whether both ports are published with the same protocol and on the same address. If so, they must not have a
+    /// port in common.
     func isOn(_ other: PublishedPort) -> Bool {
         kind == other.kind && (address.isEmpty || other.address.isEmpty || address == other.address)
     }

@@ -36,7 +36,7 @@ enum ContainerReader {
         .value("args", \.arguments, each(argument)),
     ]
 
-    /// The members of `container` as texts, to compare and show them in a diff.
+    /// The members of `container` as texts, to compare them and to show them in a diff.
     @Sendable static func written(_ container: ContainerSpecification?) -> [String: String] {
         guard let container else { return [:] }
         func list(_ words: [String]) -> String { "[" + words.map(quoted).joined(separator: ", ") + "]" }
@@ -173,7 +173,7 @@ enum ContainerReader {
 
     /// Whether the text is a port or a range of ports.
     private static func isPorts(_ text: some StringProtocol) -> Bool {
-        // If the text contains a placeholder, the port is known only for an instance or a scene.
+        // If the text contains a placeholder, the port is unknown until an instance or a scene is created.
         if text.utf8.contains(UInt8(ascii: "%")) { return true }
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) ?? 0 }
         return ends.count == 1 && ends[0] > 0 || ends.count == 2 && ends[0] > 0 && ends[0] <= ends[1]
@@ -209,14 +209,13 @@ enum ContainerReader {
             ? nil : "\(quoted(text)) is not a device: write \"/dev/dri\" or \"/dev/ttyUSB0:/dev/tty0:rw\""
     }
 
-    /// Why an option of podman may not be used, for example because Torpor sets the option itself; nil if it may be
-    /// used.
+    /// Why an option of podman may not be used, for example because Torpor sets it itself; nil if it may be used.
     @Sendable private static func argument(_ text: String) -> String? {
         guard text.hasPrefix("-"), text.utf8.count > 1, text != "--" else {
             return "\(quoted(text)) is not an option: write it and its value as one, such as \"--pids-limit=100\""
         }
         if !text.hasPrefix("--") {
-            // Options with one letter may be combined: `-dit`.
+            // Options with one letter may be combined, such as `-dit`.
             let letters = text.dropFirst().prefix { $0 != "=" }
             guard letters.allSatisfy({ "ditPq".contains($0) }) else { return nil }
             return "\(quoted(text)) cannot be used here: \(letters.contains("d") ? needed : terminal)"

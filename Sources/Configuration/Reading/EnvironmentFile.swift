@@ -2,14 +2,14 @@
 
 import WireText
 
-/// The error in a file with environment variables.
+/// An error in a file with environment variables.
 public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The error as `file:line: sentence`.
     public var description: String
 }
 
-/// Reads the files that `environment_file` names. They consist of `KEY=VALUE` lines, as in systemd.exec(5),
-/// EnvironmentFile=.
+/// Reads the files that `environment_file` names. They contain lines `KEY=VALUE`, as for EnvironmentFile= in
+/// systemd.exec(5).
 public enum EnvironmentFile {
     /// Reads all `environment_file` files of an app. A variable of a later file overrides that of an earlier file.
     /// Called before each launch. May block on a disk.
@@ -39,10 +39,10 @@ public enum EnvironmentFile {
 
     /// Parses the variables of a file, and returns them in the order of their lines.
     ///
-    /// Empty lines, lines that begin with `#` or `;`, and the word `export` before a name are skipped. A value may be
-    /// in single quotes (it is used verbatim) or in double quotes (a backslash escapes `"`, `\`, `$` and a backquote).
-    /// Quoted values may contain line ends. Outside quotes, a backslash at the end of a line continues the value on
-    /// the next line.
+    /// Empty lines, lines that begin with `#` or `;`, and the word `export` before a name are skipped. A value in
+    /// single quotes is used verbatim. In double quotes, a backslash escapes `"`, `\`, `$` and a backquote. Quoted
+    /// values may contain line ends. Outside quotes, a backslash at the end of a line continues the value on the next
+    /// line.
     public static func parse(
         _ bytes: [UInt8],
         file: String
@@ -111,7 +111,7 @@ public enum EnvironmentFile {
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
             var value: [UInt8] = []
-            // The length of the value without the blanks at its end; blanks inside quotes are part of the value.
+            // The length of the value without trailing blanks. Blanks inside quotes are part of the value.
             var kept = 0
             skip { $0 == 0x20 || $0 == 0x09 }
             while let byte = current, byte != 0x0a {

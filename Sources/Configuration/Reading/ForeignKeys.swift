@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keys of other supervisors that users write from habit, and the keys of Torpor that replace them.
+/// Keys of other supervisors that users write by mistake, each with the key of Torpor that replaces it.
 enum ForeignKeys {
     /// For an unknown key of an app: a hint that names the right key. Nil if no other supervisor has the unknown key.
     static func hint(_ key: String, at path: String) -> String? {
@@ -8,14 +8,15 @@ enum ForeignKeys {
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
         }
-        // Give hints only for keys of the app itself. In tables such as `environment` and `limits`, any name may be
-        // valid.
+        // Give hints only for keys of the app itself, because in tables such as `environment` and `limits` any name may
+        // be valid.
         let depth = path.split(separator: ".").count
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
         return isDirect ? text : nil
     }
 
-    /// A hint if a key of the app was written in `container`, or a key of `container` in the app; nil otherwise.
+    /// A hint if a key of the app was written in `container`, or if a key of `container` was written in the app;
+    /// otherwise nil.
     private static func besides(_ key: String, _ path: String) -> String? {
         let parts = path.split(separator: ".")
         guard path.hasPrefix("apps."), parts.count >= 3 else { return nil }

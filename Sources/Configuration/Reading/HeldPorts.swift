@@ -21,8 +21,8 @@ enum HeldPorts {
             return "torpord itself listens at \(socket.plan.address) (sockets), so tcp succeeds before the program "
                 + "listens"
         case .http(let host, let port, _):
-            // An HTTP probe needs an answer, which only a program gives. So torpord's listening is a problem only with
-            // `reuse_port`: then several instances share the port, and another instance may answer.
+            // Only a program can answer an HTTP request, so the listening socket of torpord makes no HTTP probe
+            // succeed. But with `reuse_port`, several instances share the port, and another instance may answer.
             guard let socket = socket(at: host, port, of: app), socket.plan.reusePort, app.isOneOfTemplate else {
                 return nil
             }

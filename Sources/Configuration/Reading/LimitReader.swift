@@ -11,8 +11,8 @@ extension TableReader {
         case tasks
     }
 
-    /// The limits of setrlimit(2) with their names in limits.conf(5), and the limit `tasks` on the processes and
-    /// threads of an app. The numbers are the same on all architectures that Torpor supports.
+    /// The limits of setrlimit(2) with their names in limits.conf(5), and `tasks`, the limit on the number of processes
+    /// and threads of an app. The numbers are the same on all architectures that Torpor supports.
     static let limitNames: [(name: String, resource: Int32, unit: LimitUnit)] = [
         ("as", 9, .bytes), ("core", 4, .bytes), ("cpu", 0, .seconds), ("data", 2, .bytes), ("fsize", 1, .bytes),
         ("locks", 10, .number), ("memlock", 8, .bytes), ("msgqueue", 12, .bytes), ("nice", 13, .number),
@@ -39,7 +39,8 @@ extension TableReader {
         return limits
     }
 
-    /// Reads the soft and the hard value of a limit: `4096`, `"64MiB"`, `"unlimited"`, or two values as `"SOFT:HARD"`.
+    /// Reads the soft and the hard value of a limit. Both are the same for `4096`, `"64MiB"` or `"unlimited"`;
+    /// `"SOFT:HARD"` contains two values.
     private static func bounds(_ context: Context, _ node: Node, _ unit: LimitUnit) -> (UInt64, UInt64)? {
         switch node.value {
         case .integer(let number):

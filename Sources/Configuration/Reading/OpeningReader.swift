@@ -22,7 +22,8 @@ enum OpeningReader {
     @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
         entries(context, node) { context, node in
             guard let text = Read.text(context, node).map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
-            // Accept a host only in the normal form that hosts in URLs have, so that both can be compared.
+            // Accept a host only in the normal form of hosts in URLs, so that it can be compared with the host of a
+            // URL.
             guard OpenedURL.problem("https://\(text)/") == nil,
                 OpenedURL.host("https://\(text)/")?.utf8.elementsEqual(text.utf8) == true
             else {
@@ -86,7 +87,7 @@ enum OpeningReader {
         return nil
     }
 
-    /// Warns if an app opens URLs or files, but has no way to learn which one, and likewise for activities.
+    /// Warns if an app opens URLs or files but has no way to learn which ones. Does the same for activities.
     static func check(_ specification: AppSpecification, _ draft: AppDraft) {
         let opening = specification.opening
         let isDelegate = specification.rules.readiness == .delegate
@@ -102,7 +103,7 @@ enum OpeningReader {
             ("opens", opening.files.isEmpty),
         ]
         guard let key = keys.first(where: { !$0.1 })?.0 else { return }
-        // The app learns the target from its delegate, a signal, `open_command`, or a placeholder in `exec`.
+        // The app can learn the target from its delegate, a signal, `open_command`, or a placeholder in `exec`.
         let isTold =
             specification.rules.readiness == .delegate || specification.signals[.openURL] != nil
             || !opening.command.isEmpty || OpenPlaceholder.isIn(specification.exec)

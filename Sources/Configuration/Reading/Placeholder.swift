@@ -45,8 +45,8 @@ struct Placeholder {
         return String(wire: result)
     }
 
-    /// If the bytes begin with the placeholder, such as `%i` or `%02i`: its length in bytes, and the minimum number of
-    /// digits.
+    /// If the bytes begin with the placeholder, such as `%i` or `%02i`, returns its length in bytes and the minimum
+    /// number of digits; otherwise nil.
     private func place(_ bytes: ArraySlice<UInt8>) -> (length: Int, digits: Int)? {
         if bytes.starts(with: [UInt8(ascii: "%"), letter]) { return (2, 1) }
         guard mayBeLonger, bytes.starts(with: "%0".utf8), let digit = bytes.dropFirst(2).first,
@@ -75,8 +75,8 @@ extension AppSpecification {
         return app
     }
 
-    /// Why the address of one of the scene's sockets is not valid, now that the scene's name was inserted. Nil if all
-    /// are valid.
+    /// Why the address of one of the scene's sockets is not valid after the scene's name was inserted. Nil if all
+    /// addresses are valid.
     public var addressProblem: String? {
         sockets.lazy.compactMap { SocketReader.problem($0.plan.address, $0.plan.kind) }.first
     }

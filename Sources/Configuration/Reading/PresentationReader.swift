@@ -2,7 +2,7 @@
 
 /// Reads `icon`.
 enum IconReader {
-    /// The sizes of icons in pixels, as in icon themes.
+    /// The sizes of icons that are allowed, in pixels, as in icon themes.
     private static let sizes = 16...1024
 
     static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
@@ -41,8 +41,8 @@ enum IconReader {
 
 /// Reads `categories`, which are names from freedesktop.org's Desktop Menu Specification 1.1.
 enum CategoryReader {
-    /// The categories that any program may use. Names reserved for desktops themselves, such as `TrayIcon`, are left
-    /// out.
+    /// The categories that any program may use. Categories that are reserved for parts of a desktop, such as
+    /// `TrayIcon`, are not included.
     static let known: [String] = [
         // Main categories.
         "AudioVideo", "Audio", "Video", "Development", "Education", "Game", "Graphics", "Network", "Office", "Science",
@@ -98,7 +98,7 @@ enum CategoryReader {
 enum LanguageReader {
     @Sendable static func language(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
-        // If the text contains a setting or a scene's name, the language is checked at the launch.
+        // If the text contains a setting or the name of a scene, the language can only be checked at the launch.
         if !SettingTemplate.names(in: text).isEmpty || Placeholder.isForScene(text) { return text }
         guard AppPresentation.isLocale(text) else {
             context.error(
@@ -117,8 +117,8 @@ extension AppPresentation {
         text.wholeMatch(of: /([a-z]{2,3}(_[A-Z]{2})?|C|POSIX)(\.[A-Za-z0-9-]{1,20})?(@[a-z]{1,20})?/) != nil
     }
 
-    /// The variables LANG and LANGUAGE for a locale; `nil` if the text is not a locale. gettext reads a list of
-    /// languages from LANGUAGE.
+    /// The variables LANG and LANGUAGE for a locale; `nil` if the text is not a locale. LANGUAGE is a list of languages
+    /// that gettext reads.
     public static func variables(ofLanguage locale: String) -> [String: String]? {
         guard isLocale(locale) else { return nil }
         let code = String(locale.prefix { $0 != "." && $0 != "@" })

@@ -2,7 +2,7 @@
 
 /// Reads `ready` and `health`.
 enum ReadyReader {
-    /// The keys that stand for the kinds of probe in the table `ready`. Exactly one of them must be written.
+    /// The keys in the table `ready` that select the kind of probe. Exactly one of them must be written.
     static let kinds = ["tcp", "http", "command", "file"]
     static let keys = kinds + ["interval", "timeout"]
     /// The keys of the table `health`.
@@ -32,7 +32,7 @@ enum ReadyReader {
         }
     }
 
-    /// For a text that is not a kind of readiness: what to write instead, such as a table for an address.
+    /// A hint for a text that is not a kind of readiness: what to write instead, such as a table for an address.
     private static func hint(_ text: String) -> String {
         if text.hasPrefix("http://") { return ": write { http = \(quoted(text)) }" }
         if text.hasPrefix("https://") { return ": \(noTLS)" }
@@ -115,7 +115,7 @@ enum ReadyReader {
         return times(context, members, probe, &health) ? health : nil
     }
 
-    /// Stores those of `interval`, `timeout` and `failures` that are written. Returns false after an error.
+    /// Stores the values of `interval`, `timeout` and `failures`, if they are written. Returns false after an error.
     private static func times(
         _ context: Context,
         _ members: [Member],
@@ -163,7 +163,8 @@ enum ReadyReader {
         return .tcp(host: host, port: port)
     }
 
-    /// Parses an address as a probe of the same kind as `kind`. Nil if the text is not a valid address for that kind.
+    /// Parses an address as one for a probe of the same kind as `kind`. Nil if the text is not a valid address for that
+    /// kind.
     static func kind(_ text: String, like kind: Probe.Kind) -> Probe.Kind? {
         switch kind {
         case .tcp: tcp(text)

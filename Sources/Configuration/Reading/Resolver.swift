@@ -3,7 +3,7 @@
 import Lifecycle
 import Permissions
 
-/// Creates the apps from the drafts, and resolves the names of other apps in `requires` and `after`.
+/// Creates the apps from the drafts, and resolves the names of apps in `requires` and `after`.
 struct Resolver {
     let system: ConfigurationSystem
     let userID: UInt32
@@ -54,7 +54,8 @@ struct Resolver {
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
-    /// Resolves `names` to names of apps. The name of an app with instances stands for all its instances.
+    /// Resolves `names` to names of apps. The name of an app with instances is replaced by the names of all its
+    /// instances.
     private func lookUp(
         _ draft: AppDraft,
         _ key: String,
@@ -88,8 +89,8 @@ struct Resolver {
     }
 
     private func checkSandbox(_ app: AppSpecification, _ draft: AppDraft) {
-        // The check is only for sandboxed apps with torpord's own user: an app with another user has no access to
-        // torpord's own paths anyway.
+        // Make this check only for sandboxed apps that run as torpord's own user. An app of another user has no access
+        // to torpord's own paths anyway.
         guard app.sandbox.mode != nil, app.user.map({ system.userID($0) == system.effectiveUserID }) ?? true else {
             return
         }
@@ -156,9 +157,9 @@ struct Resolver {
     }
 }
 
-/// Warnings about a user or a group that does not exist. They are never errors: the account may have been removed, or
-/// a network directory may not list it yet. This concerns only one app and must not prevent other apps from being
-/// launched at the next boot. torpord looks accounts up again at each launch.
+/// Warnings about a user or a group that does not exist. They are never errors, because the account may have been
+/// removed, or a network directory may not list it yet. A missing account affects only one app, and must not prevent
+/// the launch of other apps at the next boot. torpord looks up accounts again at each launch.
 enum MissingAccount {
     static let noUser = "there is no user "
     static let noGroup = "there is no group "
@@ -184,7 +185,8 @@ enum DependencyCycles {
         var marks: [String: Mark] = [:]
         var cycles: Set<[String]> = []
         for start in graph.keys.sorted() where marks[start] == nil {
-            // Use an explicit stack, not recursion: a chain of apps may be too long for the thread's stack.
+            // Use an explicit stack instead of recursion, because a long chain of apps could overflow the thread's
+            // stack.
             var path: [(name: String, next: Int)] = [(start, 0)]
             marks[start] = .open
             while let (name, next) = path.last {

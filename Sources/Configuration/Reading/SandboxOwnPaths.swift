@@ -14,7 +14,7 @@ struct SandboxOwnPaths {
     /// The paths of the configuration's files.
     let configuration: [String]
 
-    /// Warns if a permission of the app gives access to one of these paths, or leads through /proc to files of other
+    /// Warns if a permission of the app gives access to one of these paths, or, through /proc, to files of other
     /// processes.
     func check(_ app: AppSpecification, _ draft: AppDraft) {
         for declaration in app.sandbox.declarations {
@@ -43,10 +43,10 @@ struct SandboxOwnPaths {
     /// The folder beside the configuration file with the public keys that verify bundles.
     private var keys: [String] { configuration.first.map { [Path.folder($0) + "/keys"] } ?? [] }
 
-    /// Why a permission that a bundle's manifest requests is withheld, as the end of a sentence that begins with the
-    /// permission; nil if it is granted.
+    /// Why a permission that a bundle's manifest requests is not granted, as the rest of a sentence that begins with
+    /// the permission; nil if it is granted.
     ///
-    /// Read access to a folder that contains one of torpord's own paths, such as `/`, is not withheld: ``check(_:_:)``
+    /// Read access to a folder that contains one of torpord's own paths, such as `/`, is granted, but ``check(_:_:)``
     /// warns of it, as for every app. Paths that lead to torpord's own files through symlinks or mounts are found at
     /// launch.
     func obstacle(to permission: Permission) -> String? {
@@ -60,18 +60,18 @@ struct SandboxOwnPaths {
 
     // MARK: Patterns
 
-    /// Names in `/proc/PID` that lead to other files: they are symlinks, or folders of symlinks.
+    /// Names in `/proc/PID` through which other files can be reached, because they are symlinks or folders of symlinks.
     private static let waysOut = ["root", "cwd", "exe", "fd", "map_files", "task"]
 
-    /// Whether a path or pattern may match a file that a process has open, by a path below `/proc/PID`.
+    /// Whether a path or pattern may match, below `/proc/PID`, a file that a process has open.
     private static func entersProcess(_ pattern: String) -> Bool {
         let wanted = parts(pattern)
         guard wanted.count > 2, mayMatch(wanted[0], "proc"), mayNameProcess(wanted[1]) else { return false }
         return waysOut.contains { mayMatch(wanted[2], $0) }
     }
 
-    /// Whether a path component may match the folder of a process in `/proc`, whose name is a number, `self` or
-    /// `thread-self`.
+    /// Whether a path component may match the folder of a process in `/proc`. The name of such a folder is a number,
+    /// `self` or `thread-self`.
     private static func mayNameProcess(_ component: String) -> Bool {
         let isNumber = component.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         let hasWildcard = component.utf8.contains { "*?[{".utf8.contains($0) }
@@ -95,14 +95,14 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// Whether a component of a pattern may match a name. A component with a placeholder in braces counts as a match,
+    /// Whether a component of a pattern may match a name. A component with a placeholder in braces always matches,
     /// because its value differs between apps.
     private static func mayMatch(_ component: String, _ name: String) -> Bool {
         component.utf8.contains(UInt8(ascii: "{")) || isUnclear(component) || Glob.matches(component, name)
     }
 
-    /// Whether `Glob` and fnmatch(3) may interpret a component differently: it has a backslash, a class such as
-    /// `[[:alpha:]]`, or a negation by `^` or of `]`. Such a component counts as a match.
+    /// Whether `Glob` and fnmatch(3) may interpret a component differently, because it has a backslash, a class such as
+    /// `[[:alpha:]]`, a negation by `^`, or a negation of `]`. Such a component counts as a match.
     private static func isUnclear(_ component: String) -> Bool {
         let bytes = Array(component.utf8)
         guard bytes.contains(where: { "*?[".utf8.contains($0) }) else { return false }
@@ -113,7 +113,7 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// The components of a path. A path in /run has two spellings, since /var/run is a symlink to /run: returns both.
+    /// The components of a path. For a path in /run, returns both spellings, because /var/run is a symlink to /run.
     private static func spellings(_ path: String) -> [[String]] {
         let names = parts(path)
         if names.starts(with: ["run"]) { return [names, ["var"] + names] }

@@ -8,7 +8,7 @@ enum SandboxReader {
     /// The keys of an entry of `permissions`.
     static let keys = ["purpose", "default", "ports"]
 
-    /// Reads `sandbox`. For `false` the result is `.some(nil)`, on an error nil.
+    /// Reads `sandbox`. For `false` the result is `.some(nil)`; after an error it is nil.
     @Sendable static func mode(_ context: Context, _ node: Node) -> SandboxMode?? {
         switch node.value {
         case .boolean(let isWanted): return .some(isWanted ? .permissions : nil)
@@ -26,7 +26,7 @@ enum SandboxReader {
             return []
         }
         let read = members.compactMap { permission(context.at($0.key), $0) }
-        // Names are in normal form here, so two spellings of the same path are found as duplicates.
+        // The names are in normal form here, so different spellings of the same path are detected as duplicates.
         return Read.unique(context, node, read, by: \.name) ?? []
     }
 
@@ -86,8 +86,8 @@ enum SandboxReader {
 
     // MARK: Checks
 
-    /// Programs whose only purpose is to gain privileges. In a sandbox no program can gain privileges, so these would
-    /// fail.
+    /// Programs whose only purpose is to gain privileges. They would fail in a sandbox, in which no program can gain
+    /// privileges.
     private static let gaining = ["sudo", "su", "doas", "pkexec", "runuser"]
 
     /// Makes the checks that compare `sandbox` and `permissions` with other keys of the app.
@@ -123,7 +123,7 @@ enum SandboxReader {
         ("fsize", 1, 1 << 30), ("nofile", 7, 1024), ("tasks", ResourceLimit.tasks, 256),
     ]
 
-    /// Fills in the defaults of `sandbox = "agent"` for those keys that the app does not write.
+    /// Sets the defaults of `sandbox = "agent"` for those keys that are not written for the app.
     static func applyAgent(_ app: inout AppSpecification, _ isWritten: (String) -> Bool) {
         guard app.sandbox.mode == .agent else { return }
         if !isWritten("data_folders") { app.data.isWanted = true }
@@ -161,7 +161,7 @@ extension Sandbox {
         }
     }
 
-    /// Adds declarations of permissions. They replace existing ones with the same names.
+    /// Adds declarations of permissions. A new declaration replaces an existing one with the same name.
     mutating func add(_ new: [PermissionDeclaration]) {
         for declaration in new {
             declarations.removeAll { $0.name.utf8.elementsEqual(declaration.name.utf8) }
@@ -172,7 +172,7 @@ extension Sandbox {
 }
 
 extension PermissionDeclaration {
-    /// The declaration as one line, for diffs.
+    /// The declaration on one line, for diffs.
     var written: String {
         var parts = [initial.rawValue]
         if !ports.isEmpty { parts.append("ports " + ports.map(String.init).joined(separator: " ")) }

@@ -9,7 +9,7 @@ enum SettingReader {
         "type", "default", "title", "help", "restart", "identity", "writable", "min", "max", "max_length", "pattern",
         "values",
     ]
-    /// For each key that is valid only for some types of settings: those types.
+    /// Keys that are valid only for some types of settings, each with these types.
     private static let only: [String: [String]] = [
         "min": ["integer", "number", "duration", "size"], "max": ["integer", "number", "duration", "size"],
         "max_length": ["string", "secret"], "pattern": ["string", "secret"], "values": ["choice"],
@@ -169,7 +169,7 @@ enum SettingReader {
         }
         let steps = pattern.mostSteps(on: SettingDeclaration.longestBytes(maxLength))
         guard steps <= SettingDeclaration.mostSteps else {
-            // Each character may take 4 bytes in UTF-8.
+            // The length is in bytes, and a character may take 4 bytes in UTF-8.
             let length = pattern.length(within: SettingDeclaration.mostSteps) / 4
             context.error(
                 "to match a value with \(quoted(text)) may take \(steps) steps, more than "
@@ -181,7 +181,7 @@ enum SettingReader {
         return text
     }
 
-    /// Reports an error if matching all values of the app with their patterns may take too many steps.
+    /// Reports an error if it could take too many steps to match all values of the app with their patterns.
     static func checkSteps(_ settings: [SettingDeclaration], _ context: Context, _ node: Node) {
         let steps = settings.reduce(0) { $0 + $1.mostSteps }
         guard steps > SettingDeclaration.mostStepsOfAll else { return }
@@ -255,7 +255,7 @@ enum SettingReader {
 }
 
 extension SettingDeclaration: Written {
-    /// The declaration as one line, for diffs.
+    /// The declaration on one line, for diffs.
     var written: String? {
         var parts = [kind.word]
         switch kind {

@@ -7,10 +7,10 @@ import Linux
 enum SocketReader {
     typealias SocketKey = Key<SocketSpecification>
 
-    /// The kinds of sockets. The name of a kind is the key under which an entry of `sockets` has its address.
+    /// The kinds of sockets. An entry of `sockets` contains its address under the name of its kind.
     static let kinds: [Sockets.Kind] = [.stream, .datagram, .sequenced]
-    /// The maximum number of sockets of an app. More sockets, together with the descriptors that the app stores,
-    /// would not fit into one message to torpor-keeper.
+    /// The maximum number of sockets of an app. With more sockets, the descriptors of an app, including those that the
+    /// app stores, would not fit into one message to torpor-keeper.
     static let most = 64
 
     /// The keys of an entry of `sockets`, except those for the address.
@@ -53,7 +53,7 @@ enum SocketReader {
 
     private static let example = "[{ stream = \"127.0.0.1:8000\" }]"
 
-    /// Keys that other supervisors have for the address.
+    /// Keys that are used for the address in other supervisors.
     private static let foreign: Set = [
         "listen", "listen_stream", "listenstream", "address", "addr", "port", "tcp", "unix", "path", "bind",
     ]
@@ -209,7 +209,7 @@ enum SocketReader {
         return name
     }
 
-    /// Reads `bind_ipv6_only`. For `"default"` the result is `.some(nil)`, on an error nil.
+    /// Reads `bind_ipv6_only`. For `"default"` the result is `.some(nil)`; after an error it is nil.
     private static func ipv6Only(_ context: Context, _ node: Node) -> Bool?? {
         enum Choice: String, CaseIterable {
             case machine = "default"
@@ -243,8 +243,8 @@ enum SocketReader {
         return time
     }
 
-    /// Reads `holding`. `true` means `"plain"`. `false` means no page, for which the result is `.some(nil)`. On an
-    /// error the result is nil.
+    /// Reads `holding`. `true` means `"plain"`. `false` means that there is no page; the result is then `.some(nil)`.
+    /// After an error the result is nil.
     private static func holding(_ context: Context, _ node: Node) -> HoldingPage?? {
         if case .boolean(let isWanted) = node.value { return .some(isWanted ? .plain : nil) }
         guard case .string = node.value else { return context.expected("true, \"plain\" or \"snapshot\"", node) }

@@ -12,13 +12,13 @@ public struct TopicRule: Sendable, Hashable {
     public var urgent = false
     /// How urgent messages wake the app.
     public var wake: WakeManner = .background
-    /// Whether a message stays queued until the app fetches it, even if torpord has already notified the app by a
-    /// signal.
+    /// Whether a message stays queued until the app fetches it, even if torpord has notified the app of the message by
+    /// a signal.
     public var keep = false
     /// Whether messages of the topic are not queued. Instead, torpord stores only the topic's name, and sends it to the
     /// app with the message `refresh` when the app is in the foreground.
     public var refresh = false
-    /// The apps to which torpord passes a message that this app does not handle, in this order. Each is a name or
+    /// The apps to which torpord offers a message that this app does not handle, in this order. Each entry is a name or
     /// `tag:NAME`.
     public var next: [String] = []
 

@@ -15,7 +15,7 @@ public struct AlertSpecification: Sendable, Hashable {
     public var commands: [[String]] = []
     /// The times of day when only critical alerts are shown.
     public var quiet: [DailyWindow] = []
-    /// How late a missed alert may still be shown; nil for any time.
+    /// How late a missed alert may still be shown; nil for no limit.
     public var missedAfter: Duration? = .seconds(86_400)
 
     /// Creates a specification with default values.

@@ -11,7 +11,8 @@ public struct AnnouncementSpecification: Sendable, Hashable {
         case running
         /// While the app runs and is not suspended.
         case awake
-        /// Also while the app does not run, if events may launch it: a connection to the service's socket does so.
+        /// Also while the app does not run, if events may launch it. A client's connection to the service's socket then
+        /// launches the app.
         case always
     }
 
@@ -19,7 +20,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     public var type = ""
     /// The service's name, which users see; nil for the app's title or name.
     public var name: String?
-    /// The name of that entry of the app's `sockets` on which the service listens; nil if ``port`` is set.
+    /// The name of the entry of `sockets` on which the service listens; nil if ``port`` is set.
     public var socket: String?
     /// The port of the service, if the app opens the port itself; nil if ``socket`` is set.
     public var port: UInt16?
@@ -33,11 +34,11 @@ public struct AnnouncementSpecification: Sendable, Hashable {
 
     /// The maximum number of entries of `announce` in one app.
     public static let most = 16
-    /// The longest name in bytes (RFC 6763, 4.1.1).
+    /// The maximum length of a name in bytes (RFC 6763, 4.1.1).
     public static let longestName = 63
-    /// The longest entry of a TXT record in bytes (RFC 6763, 6.1).
+    /// The maximum length of an entry of a TXT record in bytes (RFC 6763, 6.1).
     static let longestPair = 255
-    /// The longest TXT record in bytes, so that it fits into a packet (RFC 6763, 6.2).
+    /// The maximum length of a TXT record in bytes. A longer record might not fit into a packet (RFC 6763, 6.2).
     static let longestText = 1300
 
     /// The service's port; nil if the service's socket does not exist or has no port.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an app's standard input, and the destinations of its output. A part of ``AppSettings``.
+/// Where an app's standard input comes from, and where its output goes. A part of ``AppSettings``.
 public struct AppOutput: Sendable, Hashable {
     /// Where the app's standard output goes (`log`).
     public var log: LogTarget = .file
@@ -12,8 +12,8 @@ public struct AppOutput: Sendable, Hashable {
     public var logMaxSize: UInt64? = 16 << 20
     /// The maximum number of rotated log files, besides the current one.
     public var logMaxFiles = 5
-    /// A log file is rotated when its first line is older than this, and a rotated file is removed when its last line
-    /// is older than this; `nil` for no limit.
+    /// The maximum age of lines in log files; `nil` for no limit. The log file is rotated when its first line is older,
+    /// and a rotated file is removed when its last line is older.
     public var logMaxAge: Duration?
 
     /// Creates a specification with default values.

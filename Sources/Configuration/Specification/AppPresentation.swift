@@ -19,7 +19,7 @@ public struct AppPresentation: Sendable, Hashable {
     public var categories: [String] = []
     /// The locale that the app gets as LANG, such as `de_DE.UTF-8`; `nil` for the supervisor's own.
     public var language: String?
-    /// What is shown in place of the app until it reaches the foreground.
+    /// A command that shows a picture in place of the app until the app reaches the foreground, and when it is run.
     public var cover = Cover()
     /// The absolute path of a picture that the cover shows if the app has no snapshot.
     public var launchImage: String?
@@ -29,7 +29,7 @@ public struct AppPresentation: Sendable, Hashable {
         /// A command that shows a picture until the command is terminated. The picture's path replaces
         /// ``OpenPlaceholder/file``. Empty for no command.
         public var command: [String] = []
-        /// If the app takes longer than this to reach the foreground, the command is run.
+        /// The command is run if the app takes longer than this to reach the foreground.
         public var after: Duration = .milliseconds(300)
     }
 

@@ -3,11 +3,10 @@
 public import Lifecycle
 public import Permissions
 
-/// Everything that the configuration says about one app. The values are checked, and missing ones are replaced by
-/// defaults.
+/// The configuration of one app. The values are checked, and missing values are replaced by defaults.
 ///
-/// The keys are described in docs/interfaces.md. Apps with equal settings share one copy of them in memory. Only
-/// values that usually differ between apps are stored for each app.
+/// The keys are described in docs/interfaces.md. Apps with equal settings share one copy of them in memory. Only values
+/// that usually differ between apps are stored for each app.
 @dynamicMemberLookup
 public struct AppSpecification: Sendable, Hashable {
     /// The app's name. The name of an instance is `TEMPLATE@NUMBER`, that of a scene `TEMPLATE@NAME`.
@@ -87,8 +86,8 @@ extension AppSpecification {
     /// The health check of a running app: the key `health`, otherwise the health check of its container.
     public var check: HealthSpecification? { self.health ?? self.container?.health }
 
-    /// How torpord detects that the app is ready: the key `ready`, otherwise the health check of the app's container,
-    /// which then runs at least once a second.
+    /// How torpord detects that the app is ready: the key `ready` or, without it, the health check of the app's
+    /// container. Until the app is ready, that check runs at least once a second.
     public var readiness: ReadySpecification {
         guard self.ready == .exec, let container = self.container, container.isReadyByHealth,
             var probe = container.health?.probe
@@ -137,15 +136,15 @@ public struct AppSettings: Sendable, Hashable {
     public var umask: UInt32?
     /// The nice value, −20 to 19.
     public var nice: Int32?
-    /// Whether the supervisor launches the app when the supervisor starts.
+    /// Whether the supervisor launches the app at its own start.
     public var launch: LaunchMode = .foreground
     /// How torpord checks that the app is ready and healthy.
     var checks = Checks()
-    /// Names of the apps that must be ready before this app is launched. They are stopped after this app. Instances
-    /// may be named, templates not.
+    /// Names of the apps that must be ready before this app is launched, and that are stopped after it. Names of
+    /// instances are allowed, names of templates are not.
     public var requires: [String] = []
-    /// Names of the apps that are launched before this app if both are launched. Instances may be named, templates
-    /// not.
+    /// Names of the apps that are launched before this app, if both will be launched. Names of instances are allowed,
+    /// names of templates are not.
     public var after: [String] = []
     /// The values that the app's state machine uses.
     public var rules = AppRules()
@@ -181,15 +180,16 @@ public struct AppSettings: Sendable, Hashable {
     public var sharedResources: [String] = []
     /// The maximum memory of the app, in bytes; `nil` for no limit. If the app uses more, it is terminated.
     public var memoryLimit: UInt64?
-    /// The memory in bytes that must be available before the app is launched; `nil` if any amount suffices.
+    /// How much memory, in bytes, must be available before the app is launched; `nil` if the app is launched regardless
+    /// of memory.
     public var memoryNeeded: UInt64?
     /// The app's priority, −1000 to 1000. Apps with a lower priority are evicted first.
     public var priority = 0
-    /// After this time in the state `suspended`, the app's memory is paged out; `nil` for never.
+    /// How long the app is in the state `suspended` before its memory is paged out; `nil` if it never is.
     public var pageOutAfter: Duration?
     /// The absolute paths of folders on tmpfs. If memory is short, torpord removes the files in them.
     public var purgeable: [String] = []
-    /// Whether torpord may terminate the app while it is active. This is the last step if memory is short.
+    /// Whether torpord may terminate the app while it is active, as the last step if memory is short.
     public var lastResort = false
     /// The settings that users can change, in the order of the configuration.
     public var declaredSettings: [SettingDeclaration] = []
@@ -210,9 +210,9 @@ public struct AppSettings: Sendable, Hashable {
 
 /// The events that notify and wake an app; a part of ``AppSettings``.
 public struct AppEvents: Sendable, Hashable {
-    /// The background modes whose events launch the app after a force quit.
+    /// The background modes whose events launch the app even after a force quit.
     public var wakeAfterForceQuit: [String] = ["location"]
-    /// Whether events may launch the app before the user has first unlocked the session since the boot.
+    /// Whether events may launch the app before the user has unlocked the session for the first time since the boot.
     public var beforeFirstUnlock: UnlockRule = .all
     /// The app's background modes, sorted by name and without duplicates.
     public var backgroundModes: [BackgroundMode] = []
@@ -224,9 +224,9 @@ public struct AppEvents: Sendable, Hashable {
     public var wakeOnConnect: WakeManner = .none
     /// What happens to open connections of the app's clients when the app is suspended.
     public var suspendedConnections: SuspendedConnections = .keep
-    /// How long a client that waits for an answer prevents the app's suspension; `nil` for no limit.
+    /// How long a client that waits for an answer can delay the app's suspension; `nil` for no limit.
     public var answerTime: Duration? = .seconds(300)
-    /// After this time in the state `suspended`, the app is woken to keep its connections open; `nil` for never.
+    /// How long the app is in the state `suspended` before it is woken to keep its connections open; `nil` for never.
     public var keepAlive: Duration?
 
     /// Files and directories whose changes notify and wake the app.
@@ -255,7 +255,8 @@ public struct AppEvents: Sendable, Hashable {
     public var mailboxLimit = 1_000
     /// The maximum size of the app's queued messages in bytes; `nil` for no limit.
     public var mailboxSize: UInt64? = 1 << 20
-    /// If this many launches of the app received a message and then crashed, torpord no longer delivers that message.
+    /// How many launches of the app may crash after they have received a message. After that, torpord no longer
+    /// delivers the message.
     public var mailAttempts = 3
     /// The limits of the app's transfers, which torpord continues while the app is suspended.
     public var transfers = TransferSpecification()
@@ -273,9 +274,10 @@ public struct AppEvents: Sendable, Hashable {
 /// The values of `suspended_connections`: what happens to open connections of an app's clients when the app is
 /// suspended.
 public enum SuspendedConnections: String, Sendable, Hashable, CaseIterable {
-    /// The connections stay open. If a client sends data, the data wakes the app or waits until the app runs.
+    /// The connections stay open. Data from a client wakes the app, or waits until the app runs.
     case keep
-    /// Connections on which no client waits for an answer are shut down, so that clients notice the end at once.
+    /// Connections on which no client waits for an answer are shut down, so that clients notice at once that the app is
+    /// suspended.
     case close
 }
 
@@ -321,7 +323,8 @@ public enum ReadySpecification: Sendable, Hashable {
     case probe(Probe)
 }
 
-/// A check that torpord repeats until it succeeds or as long as the app runs, such as a connection to a TCP port.
+/// A check that torpord repeats until it succeeds (`ready`) or as long as the app runs (`health`), such as a connection
+/// to a TCP port.
 public struct Probe: Sendable, Hashable {
     /// What a probe checks.
     public enum Kind: Sendable, Hashable {
@@ -409,8 +412,8 @@ public enum SuspendMethod: String, Sendable, Hashable, CaseIterable {
     case freezer
 }
 
-/// The values of `before_first_unlock`: whether events may launch an app before the user has first unlocked the
-/// session since the boot.
+/// The values of `before_first_unlock`: whether events may launch an app before the user has unlocked the session for
+/// the first time since the boot.
 public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
     case all
     case unprotected
@@ -458,7 +461,7 @@ public struct ResourceLimit: Sendable, Hashable {
 public struct HookCommand: Sendable, Hashable {
     /// The program and its arguments; never empty.
     public var command: [String]
-    /// If the command still runs this long after it was started, it is killed and counts as failed; `nil` for no limit.
+    /// How long the command may run before it is killed and counts as failed; `nil` for no limit.
     public var deadline: Duration? = .seconds(30)
 
     /// Creates a command with the default deadline.

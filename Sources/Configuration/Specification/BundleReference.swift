@@ -6,10 +6,10 @@ public struct BundleReference: Sendable, Hashable {
     public var name: String
     /// The folder that contains the bundle's versions.
     public var folder: String
-    /// The version that the app is launched from; nil if the bundle is not installed or cannot be used.
+    /// The version from which the app is launched; nil if the bundle is not installed or cannot be used.
     public var version: String?
-    /// Whether the manifest could not be read for a temporary reason, such as a lack of memory. A launch reads it
-    /// again.
+    /// Whether the manifest could not be read for a temporary reason, such as a lack of memory. A launch then tries to
+    /// read the manifest again.
     public var isUnread = false
     /// The names of the environment variables whose values come from the manifest, because the machine's owner does
     /// not set them.

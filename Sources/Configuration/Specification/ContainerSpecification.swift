@@ -4,7 +4,7 @@
 public struct ContainerSpecification: Sendable, Hashable {
     /// The image, in the syntax of podman(1): `docker.io/library/nginx:1.27`, a digest, or the name of a local image.
     public var image = ""
-    /// Whether the configuration contains `image`, even if its value is not valid.
+    /// Whether `image` is written in the configuration, even if its value is not valid.
     var isImageWritten = false
     /// The container's name; `nil` for the default `torpor-APP`.
     public var name: String?
@@ -47,13 +47,13 @@ public struct ContainerSpecification: Sendable, Hashable {
     public var labels: [String: String] = [:]
     /// Secrets of podman-secret(1): `NAME[,OPTIONS]`.
     public var secrets: [String] = []
-    /// Whether the container is stopped by the stop signal of its image. False if the configuration contains
-    /// `stop_signal`.
+    /// Whether the container is stopped by the stop signal that its image defines. False if `stop_signal` is written in
+    /// the configuration.
     public var hasImagesStopSignal = true
-    /// A command inside the container that checks the app. It serves as the app's `ready` and `health` unless these
-    /// are set.
+    /// A command inside the container that checks the app. The app's keys `ready` and `health` use it if they are not
+    /// written.
     public var health: HealthSpecification?
-    /// Whether the container is ready when its health check succeeds. False if the configuration contains `ready`.
+    /// Whether the container is ready when its health check succeeds. False if `ready` is written in the configuration.
     public var isReadyByHealth = true
     /// Further options of podman-run(1), passed unchanged.
     public var arguments: [String] = []
@@ -68,7 +68,7 @@ public enum PullPolicy: String, Sendable, Hashable, CaseIterable {
     case missing
     /// Before each launch.
     case always
-    /// Before each launch. If the registry does not answer, the machine's own copy of the image is used.
+    /// Before each launch. If the registry does not answer, podman uses the machine's own copy of the image.
     case newer
     /// Never. If the machine does not have the image, the launch fails.
     case never

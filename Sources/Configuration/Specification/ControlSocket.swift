@@ -12,12 +12,13 @@ public enum ControlSocket {
     /// machine's supervisor.
     public static var found: String { search().path }
 
-    /// The default path, and whether it is that of the machine's supervisor only because this user's own supervisor
+    /// The default path, and whether it is the path of the machine's supervisor only because this user's own supervisor
     /// does not run.
     public static func search() -> (path: String, isFallback: Bool) {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return (path, false) }
         let own = own
-        // Without XDG_RUNTIME_DIR, the socket's directory is in /tmp, where another user may have created it.
+        // Without XDG_RUNTIME_DIR, the directory of the socket is in /tmp, where another user may have created a
+        // directory with its name.
         let owner = File.parent(of: own).flatMap { try? File.status($0) }?.uid
         let isOthers = owner.map { $0 != 0 && $0 != Users.effectiveUID } ?? false
         guard isOthers || !File.exists(own) && File.exists(machines) else { return (own, false) }

@@ -4,8 +4,8 @@
 public struct DataFolderSpecification: Sendable, Hashable {
     /// Whether the app has data folders.
     public var isWanted = false
-    /// The absolute path of a folder whose content torpord copies into the app's folder `library`: before the app's
-    /// first launch, and before the first launch of each new version.
+    /// The absolute path of a folder whose content torpord copies into the app's folder `library`; `nil` if nothing is
+    /// copied. torpord copies it before the app's first launch, and before the first launch of each new version.
     public var firstLaunch: String?
     /// The app's version; `nil` if the configuration has none.
     public var version: String?
@@ -15,7 +15,7 @@ public struct DataFolderSpecification: Sendable, Hashable {
     /// Creates the specification of an app without data folders.
     public init() {}
 
-    /// Reads the app's version. Only characters that are safe on one line are valid.
+    /// Reads the app's version. Characters that are not safe on one line are an error.
     static func version(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let others = Array(".-_+~:".utf8)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `devices`: devices that notify and wake an app when they are plugged in or removed, or have data.
+/// An entry of `devices`: devices that notify and wake an app when they are plugged in or removed, or when they have
+/// data.
 public struct DeviceTrigger: Sendable, Hashable {
     /// An event of a device.
     public enum Change: String, Sendable, Hashable, CaseIterable {

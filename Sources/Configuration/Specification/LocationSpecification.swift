@@ -4,11 +4,11 @@
 public struct LocationSpecification: Sendable, Hashable {
     /// The values of `location.updates`: which positions the app gets. Crossings of regions are reported separately.
     public enum Updates: String, Sendable, Hashable, CaseIterable {
-        /// All positions while the app runs. As long as positions arrive, the app is not suspended.
+        /// All positions while the app runs. The app is not suspended as long as positions arrive.
         case continuous
         /// Positions only while the app is active. They do not prevent the app's suspension.
         case foreground
-        /// Only positions that are far enough from the last one that the app got. They wake the app.
+        /// Only positions that are far enough from the last position that the app got. They wake the app.
         case significant
         /// No positions.
         case none
@@ -24,7 +24,7 @@ public struct LocationSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// The regions whose crossings are reported to the app.
     public var regions: [RegionSpecification] = []
-    /// Networks that stand for places: the app is notified when the machine joins or leaves one.
+    /// Networks that identify places. The app is notified when the machine joins or leaves one of these networks.
     public var networks: [NetworkSpecification] = []
 
     /// Creates a specification with all positions and no regions.

@@ -2,11 +2,11 @@
 
 public import Lifecycle
 
-/// The table `[supervisor.memory]`: what torpord does if the machine is short of memory.
+/// The table `[supervisor.memory]`: what torpord does when the machine is short of memory.
 public struct MemorySpecification: Sendable, Hashable {
-    /// Whether torpord frees memory if the machine is short of it.
+    /// Whether torpord frees memory when the machine is short of it.
     public var enabled = true
-    /// When memory counts as short, and the thresholds for each step that frees memory.
+    /// The thresholds at which memory counts as short, and how long to wait after each step that frees memory.
     public var rules = MemoryRules()
 
     /// Creates a specification with default values.
@@ -54,8 +54,8 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// Reads a threshold, 10 ms to 1 s: for how long within each second tasks must wait for memory until memory counts
-    /// as short. Below 10 ms, the waits of a machine with enough memory would reach the threshold.
+    /// Reads a threshold, 10 ms to 1 s: how long tasks must wait for memory within each second so that memory counts as
+    /// short. Below 10 ms, even a machine with enough memory would reach the threshold.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

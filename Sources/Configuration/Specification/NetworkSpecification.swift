@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `networks`: a network that stands for a place. The machine is at that place while one of its networks
-/// meets all given criteria.
+/// An entry of `networks`: a network that identifies a place. The machine counts as being at that place while it has a
+/// network that meets all criteria of the entry.
 public struct NetworkSpecification: Sendable, Hashable {
-    /// The entry's name, which events and the app get.
+    /// The entry's name, which is part of events and of the app's messages.
     public var name = ""
     /// The interface's name, or a glob(7) pattern of such names; nil for any.
     public var interface: String?
     /// The name of the wireless network; nil for any.
     public var ssid: String?
-    /// Whether traffic on the network costs money; nil if that does not matter.
+    /// Whether traffic on the network must cost money (`true`) or be free (`false`); nil for any network.
     public var metered: Bool?
-    /// Whether the network is a tunnel (VPN); nil if that does not matter.
+    /// Whether the network must be a tunnel (VPN); nil for any network.
     public var vpn: Bool?
     /// Which changes are reported to the app: joining the network, leaving it, or both.
     public var crossing: RegionSpecification.Crossing = .both

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The values of `notifications`: changes of the machine or its session. A running app is notified at once, a
-/// suspended app when it wakes.
+/// The values of `notifications`: changes of the machine or its session. A running app is notified at once, a suspended
+/// app when it is resumed.
 public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     /// The clock was set, or the day or the time zone changed. The message is `significantTimeChange`.
     case clock
@@ -24,7 +24,7 @@ public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     case screens
     /// The machine was rotated.
     case orientation
-    /// Something came near the machine's front, or moved away (proximity sensor).
+    /// An object came close to the front of the machine, or moved away (proximity sensor).
     case proximity
     /// A keyboard, pointing device or other peripheral was connected or removed.
     case accessories

@@ -48,10 +48,10 @@ public struct OpeningSpecification: Sendable, Hashable {
 
 /// How an app matches a URL or file. A greater value is a better match.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
-    /// The match is by a pattern of media types, such as `text/*`.
+    /// The media type matches a pattern, such as `text/*`, in the app's key `opens`.
     case types
     case type
-    /// The match is by a pattern of file names, such as `*.md`.
+    /// The file's name matches a pattern, such as `*.md`, in the app's key `opens`.
     case name
     case scheme
     case host
@@ -74,14 +74,14 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
 public enum OpenPlaceholder {
     /// The placeholder for the URL.
     public static let url = "%u"
-    /// The placeholder for the path of a file. If the target is not a file, the URL replaces the placeholder.
+    /// The placeholder for the path of a file. If the target is a URL and not a file, the URL is inserted.
     public static let file = "%f"
 
     /// Whether an argument of the command is `%u` or `%f`.
     public static func isIn(_ command: [String]) -> Bool { command.contains { $0 == url || $0 == file } }
 
-    /// The command, with the target in place of the placeholders. Without a target, arguments that are placeholders
-    /// are left out.
+    /// The command with the target inserted for its placeholders. Without a target, arguments that are placeholders are
+    /// omitted.
     public static func fill(_ command: [String], _ target: String?) -> [String] {
         guard isIn(command) else { return command }
         return command.compactMap { word in

@@ -2,19 +2,19 @@
 
 /// An entry of `paths`: a condition on a path in the file system that notifies and wakes an app.
 public struct PathTrigger: Sendable, Hashable {
-    /// The condition on the path. In the configuration, the condition is the key, and the path is its value.
+    /// The condition on the path. In the configuration, the condition is written as the key, and the path as its value.
     public enum Condition: String, Sendable, Hashable, CaseIterable {
         /// The path exists.
         case exists
-        /// The file was created, removed, replaced, or written and closed. For a directory, this happened to one of
-        /// its entries.
+        /// The file was created, removed, replaced, or closed after it was written to. For a directory: one of its
+        /// entries was created, removed, replaced, or closed after it was written to.
         case changed
-        /// Like ``changed``, but a file counts as changed at each write, before it is closed.
+        /// Like ``changed``, but the app is notified of each write, before the file is closed.
         case modified
         /// The path is a directory that is not empty.
         case notEmpty = "not_empty"
 
-        /// Whether the condition is a lasting state, not a momentary event.
+        /// Whether the condition is a state that lasts, as opposed to an event.
         public var isLevel: Bool { self == .exists || self == .notEmpty }
     }
 
@@ -52,7 +52,7 @@ extension PathTrigger {
         return trigger
     }
 
-    /// An entry of `paths` while it is read, when keys may still be missing.
+    /// An entry of `paths` that is being read, so that keys may still be missing.
     struct Draft {
         var name: String?
         var found: [(condition: Condition, path: String)] = []

@@ -6,7 +6,7 @@ public struct ProtectionSpecification: Sendable, Hashable {
     public var kind: ProtectionKind?
     /// What happens if the filesystem cannot encrypt the protected folder.
     public var fallback: ProtectionFallback = .none
-    /// Whether the app is launched although its data is locked.
+    /// Whether the app is launched even while its data is locked.
     public var launchesWhenLocked = false
 
     /// Creates the specification of an app without protected data.
@@ -17,7 +17,7 @@ public struct ProtectionSpecification: Sendable, Hashable {
 public enum ProtectionKind: String, Sendable, Hashable, CaseIterable {
     /// The app can read the folder only while data is unlocked.
     case complete
-    /// The app can read the folder from the first unlock until the supervisor ends.
+    /// The app can read the folder from the first unlock on, until the supervisor ends.
     case firstUnlock = "first-unlock"
 }
 
@@ -33,7 +33,7 @@ public enum ProtectionFallback: String, Sendable, Hashable, CaseIterable {
 public struct SupervisorProtection: Sendable, Hashable {
     /// The events that lock the protected data of all apps.
     public var lockWith: [ProtectionLock] = [.session, .sleep]
-    /// How long apps have to close their files, from the moment when they are notified of the lock.
+    /// How long apps have to close their files after they are notified of the lock.
     public var deadline: Duration = .seconds(10)
     /// The command whose output is the passphrase that unlocks the data; empty if a user types the passphrase.
     public var unlock: [String] = []

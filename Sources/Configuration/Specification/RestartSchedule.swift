@@ -6,7 +6,7 @@ import Lifecycle
 public struct RestartSchedule: Sendable, Hashable {
     /// The delay before each restart, without jitter.
     public var delays: [Duration]
-    /// Whether the supervisor gives up after the last delay. Otherwise the last delay is repeated for ever.
+    /// Whether the supervisor gives up after the last delay. If not, the last delay is repeated without end.
     public var givesUp: Bool
 
     /// The time from the first exit to the last restart in ``delays``.
@@ -16,9 +16,8 @@ public struct RestartSchedule: Sendable, Hashable {
 extension ConfigurationLoader {
     /// The restart delays of an app that exits immediately after each start, for `torpor check`.
     ///
-    /// The supervisor gives up when `limit` restarts happen within the window. Since delays never decrease, the first
-    /// `limit` restarts follow each other fastest: if they take longer than the window, the supervisor never gives
-    /// up.
+    /// The supervisor gives up when `limit` restarts happen within the window. Because delays never decrease, the first
+    /// `limit` restarts take the least time. If even they take longer than the window, the supervisor never gives up.
     public static func restartSchedule(for app: AppSpecification) -> RestartSchedule {
         let backoff = app.rules.backoff
         guard app.rules.restart != .never, backoff.limit > 0 else { return RestartSchedule(delays: [], givesUp: true) }

@@ -3,16 +3,16 @@
 import Lifecycle
 import Linux
 
-/// The table `scenes`. An app with this table is a template, which is never launched: each of its scenes becomes an
-/// app when the scene is opened. With `inside`, the app is no template, and its scenes are in its own processes.
+/// The table `scenes`. An app with this table is a template, which is never launched itself: each of its scenes becomes
+/// an app when the scene is opened. With `inside`, the app is not a template, and its scenes are in its own processes.
 public struct SceneSpecification: Sendable, Hashable {
-    /// Whether the scenes are in the app's own processes. The app is then no template.
+    /// Whether the scenes are in the app's own processes, so that the app is not a template.
     public var isInside = false
     /// The maximum number of live scenes; `nil` for no limit. A live scene has a process or a connection.
     public var maxLive: Int?
     /// The maximum number of scenes, live or not.
     public var maxSessions = 1_000
-    /// A scene without a process or connection is discarded after this time; `nil` for never.
+    /// How long a scene without a process or connection is kept before it is discarded; `nil` for no limit.
     public var discardAfter: Duration?
 
     /// Which users may open scenes.
@@ -117,8 +117,8 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command) + (app.container?.texts ?? [])
-        // `cgroups` without `inside` is reported as an error already. The user probably meant scenes inside the app, so
-        // do not also report that nothing distinguishes the scenes.
+        // `cgroups` without `inside` is already reported as an error. The user probably wanted scenes inside the app,
+        // so do not also report that the scenes of the template do not differ.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)
         {
@@ -131,8 +131,8 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// The maximum length of a template's name in bytes. It leaves room for the scene's name: both names and the @
-    /// between them have at most 63 bytes.
+    /// The maximum length of a template's name in bytes, so that there is room for the scene's name. Both names and the
+    /// @ between them may have at most 63 bytes together.
     static let longestTemplate = 40
 }
 

@@ -51,11 +51,11 @@ public struct SettingDeclaration: Sendable, Hashable {
     static let longestName = 64
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
-    /// The most steps that matching one value with its pattern may take. They take some milliseconds, during which
-    /// torpord's event loop is blocked.
+    /// The maximum number of steps to match one value with its pattern. This many steps take some milliseconds, during
+    /// which torpord's event loop is blocked.
     static let mostSteps = 1 << 20
-    /// The most steps that matching all values of an app may take. An app may set all values at once, and torpord
-    /// checks all stored values at its start.
+    /// The maximum number of steps to match all values of an app with their patterns. torpord matches all values at
+    /// once when the app sets them together, and at its own start.
     static let mostStepsOfAll = 1 << 21
 
     /// The setting's name: letters, digits and `_`.
@@ -74,7 +74,7 @@ public struct SettingDeclaration: Sendable, Hashable {
     public var helps: [String: String] = [:]
     /// Whether a change of the setting restarts a running app.
     public var restart = false
-    /// Whether the setting selects the account (user identity) for which the app works.
+    /// Whether the setting selects the account (user identity) with which the app works.
     public var identity = false
     /// Whether the app itself may change the setting's value.
     public var writable = false
@@ -88,7 +88,7 @@ public struct SettingDeclaration: Sendable, Hashable {
     /// Whether the setting's value must never be shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-    /// The most steps that matching a value with the pattern can take; 0 without a pattern.
+    /// The maximum number of steps that matching a value with the pattern can take; 0 without a pattern.
     var mostSteps: Int {
         switch kind {
         case .string(let maxLength, let pattern?), .secret(let maxLength, let pattern?):
@@ -115,7 +115,7 @@ public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible
     /// The reason, as the end of a sentence whose subject is the setting's name.
     public let description: String
 
-    /// The problem for a stored value that is no longer valid, without the value itself, which must not be shown.
+    /// The problem of a stored value that is no longer valid. The text does not contain the value, which may be secret.
     package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }

@@ -3,11 +3,11 @@
 import Linux
 import WireText
 
-/// Text that contains `{settings.NAME}` in places where the value of a setting is inserted.
+/// Text that contains `{settings.NAME}`, for which the value of a setting is inserted.
 public enum SettingTemplate {
     private static let opening = Array("{settings.".utf8)
 
-    /// A part of a text with settings: literal bytes, or the name of a setting.
+    /// A part of a text: literal bytes, or the name of a setting.
     private enum Part {
         case bytes(ArraySlice<UInt8>)
         case name(String)
@@ -69,7 +69,7 @@ public struct MissingSetting: Error, Sendable, Hashable {
 public struct AddressTemplate: Sendable, Hashable {
     /// The address as it is written in the configuration.
     public var text: String
-    /// The folder from which relative paths start.
+    /// The folder against which relative paths are resolved.
     var folder: String
 }
 

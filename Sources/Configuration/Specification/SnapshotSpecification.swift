@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The table `snapshot`: how torpord gets snapshots, pictures or texts of what the app shows.
+/// The table `snapshot`: how torpord gets snapshots (pictures or texts of what the app shows).
 public struct SnapshotSpecification: Sendable, Hashable {
     /// The source of a snapshot.
     public enum Source: Sendable, Hashable {

@@ -8,7 +8,8 @@ public struct SocketSpecification: Sendable, Hashable {
     public var name = ""
     /// The socket's address and other properties that cannot change while the socket is bound.
     public var plan: SocketPlan
-    /// The address as the configuration writes it, if it contains settings; `plan` contains the address with values.
+    /// The address as it is written in the configuration, if it contains settings; otherwise `nil`. In `plan`, the
+    /// values of the settings are inserted.
     public var template: AddressTemplate?
     /// The maximum number of connections that wait to be accepted (listen(2)).
     public var backlog: Int32 = 4096
@@ -24,7 +25,7 @@ public struct SocketSpecification: Sendable, Hashable {
     public var directoryMode: UInt32 = 0o755
     /// The paths of symlinks to the socket file.
     public var symlinks: [String] = []
-    /// Whether torpord removes the socket file and the symlinks when it closes the socket for good.
+    /// Whether torpord removes the socket file and the symlinks when it closes the socket permanently.
     public var removeOnStop = true
     /// Whether the app gets the socket in non-blocking mode (O_NONBLOCK).
     public var nonBlocking = false
@@ -32,8 +33,8 @@ public struct SocketSpecification: Sendable, Hashable {
     public var keepAlive = false
     /// For TCP: whether the kernel sends small writes at once (TCP_NODELAY).
     public var noDelay = false
-    /// For TCP: a connection is ready for accept(2) only when its first data has arrived, or after this time in whole
-    /// seconds (TCP_DEFER_ACCEPT).
+    /// For TCP: how long, in whole seconds, a connection without data is hidden from accept(2) (TCP_DEFER_ACCEPT). With
+    /// data, it is accepted at once.
     public var deferAccept: Duration?
     /// For UDP: whether datagrams may be sent to broadcast addresses (SO_BROADCAST).
     public var broadcast = false
@@ -49,19 +50,19 @@ public struct SocketSpecification: Sendable, Hashable {
     public var sendBuffer: UInt64?
     /// How a connection or datagram wakes the app.
     public var wake: WakeManner = .background
-    /// Whether people, not only programs, connect to the socket. If so, new connections wait while the app is
+    /// Whether connections come from people, not only from programs. If so, new connections wait while the app is
     /// inactive.
     public var user = false
     /// The page that a browser gets while its connection waits for the app; `nil` for no page.
     public var holding: HoldingPage?
-    /// A connection gets the holding page if the app has not answered after this time.
+    /// A browser gets the holding page if the app has not answered after this time.
     public var holdingAfter: Duration = .seconds(2)
 
     /// Creates a socket with default properties.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) { plan = SocketPlan(kind, address) }
 
-    /// The properties that cannot change while the socket is bound, as text. If this text changes, the socket is
-    /// closed and bound again.
+    /// The properties that cannot change while the socket is bound, as text. If they change, torpord closes the socket
+    /// and binds a new one.
     public var identity: String {
         var text = "\(plan.kind.word) \(plan.address)"
         if let only = plan.ipv6Only { text += only ? " v6" : " both" }
@@ -72,8 +73,8 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether a launch passes this socket and the other one to the app in exactly the same way. If so, a running app
-    /// need not be restarted when one replaces the other.
+    /// Whether a launch passes this socket and `other` to the app in exactly the same way. If so, a running app need
+    /// not be restarted when one socket replaces the other.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }

@@ -8,7 +8,7 @@ public struct SubscriptionSpecification: Sendable, Hashable {
     public var name = ""
     /// The http or https URL of the resource.
     public var url = ""
-    /// The minimum interval between checks. While the resource does not change, the interval grows.
+    /// The minimum interval between checks. The interval grows as long as the resource does not change.
     public var every = Duration.seconds(3_600)
 
     /// Creates a subscription without a name and a URL.

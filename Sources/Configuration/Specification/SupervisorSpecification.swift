@@ -8,9 +8,9 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var stateDirectory: String
     /// The absolute path of the directory for log files.
     public var logDirectory: String
-    /// The absolute path of the directory from which relative paths of policies' libraries start.
+    /// The absolute path of the directory against which relative paths of policies' libraries are resolved.
     public var policyDirectory: String
-    /// The names of the policies to load, in the order in which torpord asks them.
+    /// The names of the policies that are loaded, in the order in which torpord asks them for advice.
     public var policies: [String] = []
     /// The groups whose members may read the status of apps, by name or number.
     public var readers: [String] = []
@@ -18,25 +18,28 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var operators: [String] = []
     /// The groups whose members may post to apps, by name or number.
     public var posters: [String] = []
-    /// Groups whose members may only read the saved states of apps that several machines can own.
+    /// Groups whose members may only read the saved states of apps with `owner = "external"`, for example to copy the
+    /// states to another machine.
     public var exporters: [String] = []
-    /// The name of an app whose exit stops the supervisor, as the exit of its main process stops a container.
+    /// The name of an app whose exit stops the supervisor, like the exit of a container's main process stops the
+    /// container; `nil` for none.
     public var main: String?
     /// What torpord does if the machine is short of memory.
     public var memory = MemorySpecification()
     /// What happens to the apps when the supervisor is stopped.
     public var onExit: ExitRule = .terminate
-    /// What happens to apps of a crashed supervisor if its records of them are lost or damaged.
+    /// What happens to apps of a crashed supervisor if its records of these apps are lost or damaged.
     public var orphans: OrphanRule = .adopt
     /// Whether apps leave the foreground before the machine sleeps (suspend to memory or disk).
     public var sleep = true
     /// The login session whose lock takes apps out of the foreground.
     public var session: SessionRule = .auto
-    /// The window manager that reports the keyboard focus: the app whose window has the focus is in the foreground.
+    /// The window manager that reports which window has the keyboard focus. The app of that window is moved to the
+    /// foreground.
     public var focus: FocusRule = .none
     /// What interrupts apps in the foreground.
     public var interruptOn: [InterruptionSource] = [.alert]
-    /// How long events are kept; nil for no limit of time, so that only `historyMaxCount` limits them.
+    /// How long events are kept in the history; nil for no limit, so that only `historyMaxCount` limits the history.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// The maximum number of events that are kept in the history.
     public var historyMaxCount = 100_000
@@ -44,8 +47,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var gpsd = GPSAddress.usual
     /// The minimum value of `keep_alive` that an app may have.
     public var keepAliveMinimum: Duration = .seconds(600)
-    /// How much of the filesystem with `stateDirectory` should stay free. If less is free, torpord removes the caches
-    /// of apps that do not run.
+    /// How much of the filesystem with `stateDirectory` should stay free. If less is free, torpord removes caches of
+    /// apps that are not running.
     public var minFree = FreeSpaceRule.part(0.05)
     /// The limits for the transfers of all apps together.
     public var transfers = SupervisorTransfers()
@@ -55,14 +58,14 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var desktopEntries = false
     /// Where and when alerts of apps are shown.
     public var alerts = AlertSpecification()
-    /// The supervisor logs messages of this level and of more severe ones.
+    /// The least severe level of messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 
     /// Creates a specification with default values. The directories are those that systemd has set, otherwise those of
     /// root or of a user.
     ///
     /// - Parameters:
-    ///   - environment: the variables `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like.
+    ///   - environment: environment variables such as `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR` and `HOME`.
     ///   - userID: the effective user. For 0, the directories are those of the system.
     public init(environment: [String: String], userID: UInt32) {
         let paths = DefaultPaths(environment: environment, userID: userID)
@@ -112,8 +115,8 @@ public enum SessionRule: Sendable, Hashable {
     /// The session with this ID, as `loginctl` shows it.
     case id(String)
 
-    /// Nil if the text is not a valid value. A seat's name begins with `seat` (sd-login(3)). A session's ID contains
-    /// only letters and digits.
+    /// Parses a value of `session`. Nil if the text is not valid. A seat's name begins with `seat` (sd-login(3)). A
+    /// session's ID contains only letters and digits.
     init?(_ text: String) {
         func consists(of more: String) -> Bool {
             text.unicodeScalars.allSatisfy {
@@ -165,7 +168,7 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
 public struct PolicySpecification: Sendable, Hashable {
     /// The policy's name, as in `policies` of `[supervisor]`.
     public var name: String
-    /// The path of the policy's shared library. If it is relative, it starts from the policy directory.
+    /// The path of the policy's shared library. A relative path is resolved against the policy directory.
     public var path: String
     /// The process in which the policy runs.
     public var isolation: PolicyIsolation = .process
@@ -226,7 +229,7 @@ public struct DefaultPaths: Sendable, Hashable {
 
     /// Determines the default paths from the environment. Variables that systemd sets for a unit take precedence.
     ///
-    /// If a variable such as `RUNTIME_DIRECTORY` lists several paths, the first is used (systemd.exec(5)).
+    /// If a variable such as `RUNTIME_DIRECTORY` contains a list of paths, the first path is used (systemd.exec(5)).
     public init(environment: [String: String], userID: UInt32) {
         func variable(_ name: String) -> String? {
             guard let value = environment[name], value.hasPrefix("/") else { return nil }

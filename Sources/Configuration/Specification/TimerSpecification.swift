@@ -9,18 +9,19 @@ public struct TimerSpecification: Sendable, Hashable {
     /// The calendar expressions of the times when the timer fires, in the syntax of systemd.time(7).
     public var calendar: [String] = []
     /// The interval at which the timer fires; `nil` for none. The first interval begins at the time of `after_boot` or
-    /// `after_start`; without these keys, it begins when the supervisor first starts the timer.
+    /// `after_start`. Without these keys, it begins when the supervisor first starts the timer.
     public var every: Duration?
-    /// How long after the machine's boot the timer fires; `nil` if it does not.
+    /// How long after the machine's boot the timer fires; `nil` if the boot does not make it fire.
     public var afterBoot: Duration?
-    /// How long after the supervisor's start the timer fires; `nil` if it does not.
+    /// How long after the supervisor's start the timer fires; `nil` if the start does not make it fire.
     public var afterStart: Duration?
-    /// The value of `accuracy`: how late the timer may fire, so that several timers fire together. `nil` for the
-    /// default.
+    /// The value of `accuracy`: how late the timer may fire. torpord uses this time to let several timers fire
+    /// together. `nil` for the default.
     public var writtenAccuracy: Duration?
-    /// The upper bound of a random delay that is added each time.
+    /// The upper bound of a random delay, which is added each time that the timer is due.
     public var randomDelay: Duration = .zero
-    /// Whether a timer that missed one or more of its times fires once afterwards.
+    /// Whether a timer that has missed one or more of its times, for example while the machine was off, fires once
+    /// afterwards.
     public var isPersistent = false
     /// How the timer wakes the app.
     public var wake: WakeManner = .background

@@ -6,9 +6,9 @@ public import TransferProtocol
 public struct SupervisorTransfers: Sendable, Hashable {
     /// The maximum number of transfers at the same time.
     public var connections = 8
-    /// The maximum number of transfers of one app at the same time.
+    /// The maximum number of simultaneous transfers of one app.
     public var perApp = 4
-    /// The maximum number of transfers with one server at the same time.
+    /// The maximum number of simultaneous transfers with one server.
     public var perHost = 2
     /// The maximum rate of all transfers together, in bytes per second; nil for no limit.
     public var rate: UInt64?
@@ -21,7 +21,7 @@ public struct SupervisorTransfers: Sendable, Hashable {
 
 /// The table `[apps.NAME.transfers]`: limits for the downloads and uploads of one app.
 public struct TransferSpecification: Sendable, Hashable {
-    /// The servers from which and to which the app may transfer files; empty for all servers.
+    /// The servers with which the app may exchange files; empty for all servers.
     public var allow: [WebPattern] = []
     /// The maximum number of unfinished transfers of the app.
     public var limit = 1000
@@ -29,9 +29,10 @@ public struct TransferSpecification: Sendable, Hashable {
     public var sizeLimit: UInt64? = 20 << 30
     /// The maximum duration of a transfer; nil for no limit.
     public var resourceTime: Duration? = .seconds(7 * 86_400)
-    /// Whether discretionary transfers, which may wait for a good time, may use metered networks.
+    /// Whether discretionary transfers (those for which torpord may choose a good time) may use metered networks.
     public var usesMeteredLinks = false
-    /// The time of day when discretionary transfers, which may wait for a good time, may run; nil for any time.
+    /// The time of day in which discretionary transfers (those for which torpord may choose a good time) run; nil for
+    /// any time.
     public var window: DailyWindow?
     /// Logins for servers that require one. The keys are host names in lower case.
     public var credentials: [String: TransferLogin] = [:]
@@ -63,7 +64,8 @@ public struct TransferLogin: Sendable, Hashable {
 public struct DailyWindow: Sendable, Hashable {
     /// The minute of the day when the period begins, 0 to 1439.
     public var start: Int
-    /// The first minute of the day after the period, 0 to 1439. It always differs from `start`.
+    /// The minute of the day when the period ends, 0 to 1439. This minute is not part of the period, and always differs
+    /// from `start`.
     public var end: Int
 
     init?(_ text: String) {
@@ -78,7 +80,7 @@ public struct DailyWindow: Sendable, Hashable {
         start < end ? (start..<end).contains(minute) : minute >= start || minute < end
     }
 
-    /// The period as the configuration writes it.
+    /// The period as it is written in the configuration.
     public var text: String { "\(Self.text(start))-\(Self.text(end))" }
 
     static func minutes(_ text: Substring) -> Int? {

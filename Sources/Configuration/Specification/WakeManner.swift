@@ -8,7 +8,7 @@ public enum WakeManner: String, Sendable, Hashable, CaseIterable {
     case background
     /// The event brings the app to the foreground.
     case foreground
-    /// The event does not wake the app. The app gets the event the next time it runs.
+    /// The event does not wake the app. The app gets the event the next time that it runs.
     case none
 
     /// How to wake the app, as a value for the app's state machine; `nil` for `none`.

@@ -3,10 +3,10 @@
 import Lifecycle
 import Linux
 
-/// What can wake a suspended app according to the configuration.
+/// Lists the events that can wake a suspended app according to the configuration.
 extension AppSpecification {
     /// Whether any event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
-    /// event of one of its background modes. If not, only users, policies and apps that require the app resume it.
+    /// event of one of its background modes. If not, it is resumed only by users, policies and apps that require it.
     public var isWokenByEvents: Bool { isWokenByEvents(exceptAt: []) }
 
     /// Whether any event can wake the app while these sockets (``SocketSpecification/identity``) are not bound.
@@ -23,9 +23,9 @@ extension AppSpecification {
     /// Whether the app can ever be suspended. A oneshot app cannot, nor can an app with `exits_on_suspend`.
     public var maySleep: Bool { !self.rules.isOneshot && !self.rules.exitsOnSuspend }
 
-    /// The events that wake the app, as words for people. `connections`: the addresses that `wake_on_connect`
-    /// watches, which are known only while the app runs. `unbound`: the sockets (``SocketSpecification/identity``) that
-    /// are not bound, so that no connection arrives there.
+    /// The events that wake the app, as words for people. `connections` contains the addresses that `wake_on_connect`
+    /// watches; they are known only while the app runs. `unbound` contains the sockets
+    /// (``SocketSpecification/identity``) that are not bound, so that no connection arrives at them.
     public func wakers(connections: [String] = [], exceptAt unbound: Set<String> = []) -> [String] {
         var wakers: [String] = []
         for socket in sockets where socket.wake != .none && !unbound.contains(socket.identity) {

@@ -13,13 +13,14 @@ struct Apply {
     let new: TorporConfiguration
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
-    /// Why running apps are not restarted although the request wants it: they could not be launched again.
+    /// The running apps that could not be launched again, each with the reason. They are not restarted, even if the
+    /// request wants a restart.
     let obstacles: [String: String]
 
     /// - Parameters:
     ///   - outdated: the names of the apps that an earlier torpord launched with an older configuration than `old`.
-    ///   - takenBack: the names of those of `outdated` that have been launched with all values of `new` that an app
-    ///     gets at its launch. The apply makes them up to date without a restart.
+    ///   - takenBack: the names of the apps among `outdated` that were launched with the same launch settings as those
+    ///     in `new`. The apply brings these apps up to date without a restart.
     ///   - obstacles: why apps could not be launched with `new`, by name. If such an app runs, it is not restarted.
     init(
         _ request: ApplyRequest,
@@ -42,7 +43,8 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
-        // In the diff, count a scene as removed if its template was removed, and as added if its template is back.
+        // In the diff, count a scene as removed if its template was removed, and as added if its template was added
+        // again.
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {
@@ -94,8 +96,8 @@ struct Apply {
             }
     }
 
-    /// Stands in the diff for keys that changed under an earlier torpord, after the app was launched. The app still
-    /// has the old values, and this torpord does not know which keys those are.
+    /// Replaces, in the diff, the names of keys that changed after the app was launched, while an earlier torpord ran.
+    /// The app still has the old values, and this torpord does not know which keys have changed.
     static let unknownKey = "earlier-changes"
 
     /// How a change of the template affects a scene that has its own processes.
@@ -116,7 +118,7 @@ struct Apply {
     /// - Parameters:
     ///   - now: the scene's new specification; nil if there is none.
     ///   - wasInside: whether the old app with the template's name had its scenes inside its own processes.
-    ///   - isInside: whether the new app with the template's name has.
+    ///   - isInside: whether the new app with the template's name has its scenes inside its own processes.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
@@ -148,12 +150,13 @@ struct Apply {
         /// Why the running app is not restarted although the request wants it; otherwise nil.
         var obstacle: String?
         var launch: LaunchMode = .onDemand
-        /// Why a new app is not launched although it starts by itself; nil if it is launched.
+        /// Why torpord does not launch a new app whose `launch` is not `on-demand`; nil if torpord launches it.
         var leftAlone: String?
         /// The app's incarnation (launch number) when the apply began. A restart terminates this incarnation.
         var incarnation: UInt32?
 
-        /// Whether `torpor apply --restart` restarts or launches the app after a change that needs it.
+        /// Whether `torpor apply --restart` restarts or launches the app after a change that takes effect only at a
+        /// launch.
         var mayBeReplaced: Bool { isAlive || (isDown && launch != .onDemand) }
     }
 

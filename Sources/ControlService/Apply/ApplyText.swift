@@ -88,7 +88,7 @@ extension Apply.Entry {
             guard !changes.isEmpty else { return nil }
             return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
         }
-        // The text of a change that is too long to show ends with the word "changed" already.
+        // If a change is too long to show, its text ends with the word "changed" already: do not say it twice.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
         if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
@@ -97,7 +97,8 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// The most characters of a value in a one-line text. `torpor apply --diff` shows longer values in full.
+    /// The maximum number of characters of a value in a one-line text. `torpor apply --diff` shows longer values in
+    /// full.
     private static let longest = 60
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.

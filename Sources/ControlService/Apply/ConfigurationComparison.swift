@@ -9,12 +9,12 @@ import SystemPackage
 import TorporAPI
 import VarlinkServer
 
-/// Compares the files of the configuration on disk with those in force, on a background thread. If no file has
-/// changed since the last comparison, that takes only one stat(2) for each file.
+/// Compares the files of the configuration on disk with those in force, on a background thread. If no file has changed
+/// since the last comparison, a comparison takes only one stat(2) for each file.
 final class ConfigurationComparison {
     /// The result of a comparison, which the next comparison can use.
     private struct Finding: Sendable {
-        /// The sources that were in force at the comparison.
+        /// The sources (configuration files) that were in force at the comparison.
         var sources: ConfigurationSources
         var isDifferent: Bool
         /// The files and folders on which the result depends, each with its stamp at the comparison; nil if it did
@@ -36,9 +36,9 @@ final class ConfigurationComparison {
     /// How many callers wait for a comparison.
     private var waiting = 0
 
-    /// The most callers that may wait. Further callers get the last result at once.
+    /// The maximum number of callers that wait. Further callers get the last result at once.
     private static let most = 256
-    /// How long a comparison may take before the last result is used instead, since the disk may be slow.
+    /// How long to wait for a comparison. If it takes longer, because the disk is slow, the last result is used.
     private static let patience = Duration.milliseconds(250)
 
     init(_ loop: EventLoop) {
@@ -54,11 +54,11 @@ final class ConfigurationComparison {
     /// Calls `then` once, with whether the files on disk differ from the sources in force; false if the
     /// configuration's main file cannot be read.
     func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
-        // Use the last result only if it was for these sources.
+        // Use the last result only if it was for the same sources.
         let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
         guard waiting < Self.most else { return then(known()) }
         waiting += 1
-        // The result or, if that takes too long, the last known one.
+        // Gives the result or, if the comparison takes too long, the last known result.
         let answer = Once(then)
         reader.ask(Question(sources: sources, last: last)) { [weak self] finding in
             self?.waiting -= 1

@@ -18,12 +18,12 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Applies a new configuration. Apps whose definition has not changed are left alone.
+/// Applies a new configuration. Apps whose definition has not changed are not affected.
 ///
-/// A background thread reads the files. The rest of an apply is a single step of the event loop: it compares the new
-/// configuration with the one in force, and gives the new definitions to the lifecycle core. So applies never overlap.
-/// But if a second apply comes while apps still restart for the first one, the first caller gets the error `overtaken`
-/// for these apps.
+/// A background thread reads the files. The rest of an apply is a single step of the event loop, so that applies never
+/// overlap: it compares the new configuration with the one in force, and gives the new definitions to the lifecycle
+/// core. But if a second apply comes while apps still restart for the first one, the first caller gets the error
+/// `overtaken` for these apps.
 extension ControlService {
     /// Carries out an apply and replies. `name`: the requester, for the history. `reply`: nil if SIGHUP requested the
     /// apply; the result then goes to the log.
@@ -51,7 +51,8 @@ extension ControlService {
         configurationReads.ask(ConfigurationPlace(supervisor.configuration.sources)) { [weak self] result in
             self?.findObstacles(request, result) { [weak self] obstacles in
                 guard let self else { return }
-                // Another configuration came into force: this one may be older.
+                // Another configuration came into force since this one was read. Read the files again, because this one
+                // may be older.
                 guard let obstacles else { return self.readAndApply(request, by: name, reply) }
                 let trouble = self.apply(request, result, by: name, reply, obstacles: obstacles)
                 if !request.diff {
@@ -84,7 +85,7 @@ extension ControlService {
         isFromDisk: Bool = true,
         obstacles: [String: String] = [:]
     ) -> String? {
-        // Check again: a reason to refuse may have come up while the files were read.
+        // Check again, because a reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
             log.warning("the reloaded configuration is not applied: \(refusal)")
             reply.map { $0.fail(refusal) }
@@ -185,7 +186,7 @@ extension ControlService {
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
         let new = takeSpecifications(applied.new.apps, living: living)
-        // Record these actions before the following steps, which record more about the same apps.
+        // Record these actions before the following steps, which record more changes of the same apps.
         supervisor.writeAhead(actions)
         // Collect the entries now, because the following steps forget removed apps that do not run.
         let entries = entries(applied, chosen, ending: ending, living: living, down: down)
@@ -207,7 +208,7 @@ extension ControlService {
         uninterrupted { [weak self] in
             guard let self else { return }
             engine.performWritten(actions)
-            // What is stored of a new app must be loaded before the app is launched.
+            // Load the stored data of a new app before the app is launched.
             for app in new { supervisor.persistence.added(app) }
         }
         guard let reply else { return }
@@ -233,8 +234,8 @@ extension ControlService {
         }
     }
 
-    /// Gives the apps their new specifications: a running app at once gets the values that can change while it runs,
-    /// and the others when it ends. Creates the apps that are new, and returns them.
+    /// Gives the apps their new specifications. A running app gets the values that can change while it runs at once,
+    /// and the other values when it ends. Creates and returns the apps that are new.
     private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) -> [AppRuntime] {
         var new: [AppRuntime] = []
         let known = Dictionary(apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -295,7 +296,7 @@ extension ControlService {
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
-            // An app that is ending and will be launched again counts as alive, so this leaves it out.
+            // An app that is ending and will be launched again counts as alive, so this condition excludes it.
             if change.kind == .added, entry.launch != .onDemand, machine.goal == .notRunning, !machine.isAlive {
                 entry.leftAlone =
                     if !machine.mayRun {

@@ -9,14 +9,15 @@ import Supervisor
 import SystemPackage
 import TorporAPI
 
-/// What is found out about a new configuration before it is applied.
+/// Checks a new configuration before it is applied: which running apps could not be launched with it.
 extension ControlService {
-    /// How long an apply or a restart waits until it is known whether the apps can be launched. A disk or a directory
-    /// of users that takes longer does not hold it up: the launch itself says what is wrong.
+    /// The longest time that an apply or a restart waits for the check whether apps can be launched. A slow disk or user
+    /// directory does not delay it any longer: if a launch then fails, the launch reports why.
     private static let patience = Duration.seconds(5)
 
-    /// Finds out which running apps could not be launched again with the new configuration: an apply does not end
-    /// them. Calls `then` with the reasons, by app; with nil if another configuration came into force in between.
+    /// Finds out which running apps could not be launched again with the new configuration; the apply leaves them
+    /// running. Calls `then` with the reason for each such app, by name, or with nil if another configuration came into
+    /// force in between.
     func findObstacles(
         _ request: ApplyRequest,
         _ result: ConfigurationRead,
@@ -40,8 +41,8 @@ extension ControlService {
         }
     }
 
-    /// Finds out which of the apps could not be launched. Calls `then` with the reasons, by app, later; with none if
-    /// finding out takes too long.
+    /// Finds out which of the apps could not be launched. Later calls `then` with the reasons by app, or without any
+    /// reason if finding out takes too long.
     func findObstacles(_ specifications: [AppSpecification], _ then: @escaping ([String: String]) -> Void) {
         let answer = Once(then)
         launchObstacles.ask(specifications) { answer.give($0) }
@@ -49,7 +50,7 @@ extension ControlService {
         answer.timer?.arm(after: Self.patience)
     }
 
-    /// The new configuration with the scenes that exist and the settings' present values.
+    /// The new configuration, completed with the existing scenes and the present values of settings.
     func completed(_ new: TorporConfiguration) -> TorporConfiguration {
         var new = supervisor.inForce.roster.complete(new)
         // Socket addresses may contain settings of the app: fill in the current values, not the defaults.

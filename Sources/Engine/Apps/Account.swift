@@ -22,7 +22,7 @@ package struct Account: Sendable {
 
     /// The configured user; nil for torpord's own.
     package let user: User?
-    /// The numeric group, which need not be the user's primary group.
+    /// The ID of the process's group. The configuration may name another group than the user's primary group.
     package let gid: UInt32
     /// All groups of the process, including `gid`.
     package let groups: [UInt32]
@@ -69,7 +69,7 @@ package struct Account: Sendable {
 }
 
 extension AppRuntime {
-    /// The account of the app's last launch, with the names that it was looked up by.
+    /// The account that the app's last launch used, and the configured names from which torpord looked it up.
     package var account: (names: Account.Names, account: Account)? {
         get { slots[AccountSlot.self] }
         set { slots[AccountSlot.self] = newValue }

@@ -4,7 +4,7 @@ package import Configuration
 package import Lifecycle
 
 extension AppDefinition {
-    /// The part of an app's configuration that the core needs.
+    /// Extracts the settings that the lifecycle core needs from an app's configuration.
     package init(_ app: AppSpecification) {
         self.init(
             name: app.name,

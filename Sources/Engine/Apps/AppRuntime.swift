@@ -10,14 +10,14 @@ package import Processes
 package import TorporAPI
 package import VarlinkServer
 
-/// What torpord stores for one app. The app's lifecycle state is not here: the coordinator has it.
+/// What torpord stores for one app, except for the app's lifecycle state, which the coordinator stores.
 package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
-    /// The configuration with which the running incarnation was launched, with later changes that could apply at
-    /// once. If the app does not run, its current configuration.
+    /// The configuration with which the running incarnation was launched, plus later changes that could be applied
+    /// without a new launch. While the app does not run, its current configuration.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
-    /// Increases with each change of `specification`.
+    /// Increases with each change of `specification`, so that others can detect that it has changed.
     package private(set) var specificationNumber: UInt32 = 0
     /// Whether the configuration contains the app; set by ``AppTable``.
     package internal(set) var isListed = false
@@ -36,10 +36,10 @@ package final class AppRuntime {
     package var notifySource: IOSource?
     /// The server of the app's own socket (`TORPOR_APP_SOCKET`).
     package var server: VarlinkServer?
-    /// Whether the app's notify socket is being read, so that a nested call must not read it again.
+    /// Whether the app's notify socket is being read. While it is, a nested call must not read it.
     package var isHearing = false
-    /// Whether a background thread is checking for the file of the app's readiness probe, so that no other check
-    /// starts.
+    /// Whether a background thread is checking for the file of the app's readiness probe. While it is, no other check
+    /// may start.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
@@ -47,7 +47,7 @@ package final class AppRuntime {
 
     /// The index of the app's record in the recovery file.
     package var slot: Int?
-    /// Actions that were decided for the app but are not carried out yet.
+    /// Actions that the core has decided for the app, but that torpord has not carried out yet.
     package var undone: ActionMask = []
     /// Exits of the incarnation's processes. torpor-keeper stores them too until torpord has recorded the
     /// incarnation's end.
@@ -87,7 +87,7 @@ package protocol OutputOwner: AnyObject {
     func logFile(of app: AppRuntime) -> LogFile
     /// Called when the app has written output, which is now in its log.
     func outputArrived(_ app: AppRuntime)
-    /// Gives a copy of a descriptor to the keeper, so that it survives torpord.
+    /// Gives torpor-keeper a copy of a descriptor, because torpord's own descriptors are lost when torpord dies.
     func hold(_ name: String, _ descriptor: Int32)
     func warn(_ sentence: String)
 }
@@ -127,8 +127,8 @@ extension AppRuntime {
     /// current one.
     package var outdatedDigest: UInt64? { recoveredDigest ?? slots[LaunchDigestSlot.self] }
 
-    /// Whether an earlier torpord launched the running incarnation with an older configuration than the one in force,
-    /// and the values of that configuration which apply only at a launch equal those of `other`.
+    /// Whether an earlier torpord launched the running incarnation with an outdated configuration that has the same
+    /// launch settings as `other`. Launch settings are the settings that take effect only at a launch.
     package func wasLaunched(with other: AppSpecification) -> Bool {
         recoveredDigest.map { $0 == other.launchDigest } ?? false
     }
@@ -144,15 +144,15 @@ extension AppRuntime {
         set { slots[LastEndingSlot.self] = newValue }
     }
 
-    /// Why the app's launch waits: for a policy, for memory, for a place among the live scenes or for protected data;
-    /// nil if it waits for none of these.
+    /// Why the app's launch is delayed: a policy, too little memory, the limit of live scenes, or locked protected
+    /// data; nil if none of these delays it.
     package var heldBack: String? {
         get { slots[HeldBackSlot.self] }
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// Whether the app's launch does not wait for a policy or for memory, because a user forced it (`torpor start
-    /// --force`).
+    /// Whether a user forced the app's launch (`torpor start --force`), so that it waits neither for a policy nor for
+    /// memory.
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }

@@ -5,8 +5,8 @@ package import Lifecycle
 
 /// All apps: by id, and in the order in which commands list them.
 ///
-/// An app that left the configuration keeps its id, unlisted, until another app gets that id. Until then an old id
-/// never finds a different app.
+/// An app that left the configuration stays in the table under its id, unlisted, until a new app reuses the id. So a
+/// lookup by an old id never returns a different app before that.
 package final class AppTable: Sequence {
     private var places: [AppRuntime] = []
     private var listed: [AppRuntime] = []
@@ -19,12 +19,12 @@ package final class AppTable: Sequence {
     /// The number of listed apps.
     package var count: Int { listed.count }
 
-    /// The listed apps, without copying.
+    /// The listed apps. Reading this array does not copy it.
     package var all: [AppRuntime] { listed }
 
     package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
-    /// Adds an app at its id, which is vacant or the next one, and lists it.
+    /// Lists an app, and stores it under its id. The id must be one that no app uses, or the next higher one.
     package func append(_ app: AppRuntime) {
         app.isListed = true
         if app.id == places.count { places.append(app) } else { places[app.id] = app }

@@ -9,7 +9,7 @@ import TorporAPI
 
 /// What torpord stores for one run of an app. It is dropped when the run ends, so nothing leaks into the next one.
 package final class Incarnation {
-    /// The processes of the incarnation, from exec to end.
+    /// The processes of the run; nil until the app's main process exists.
     package var tree: ProcessTree?
     /// When the launch of the incarnation began.
     package var launchedAt: Duration?
@@ -22,7 +22,7 @@ package final class Incarnation {
     /// Fires when the next attempt to stop or kill all processes is due.
     package var passTimer: TimerSource?
     package var passDelay: Duration = .milliseconds(1)
-    /// The state for which CPU and memory limits were last set; nil if the incarnation still has its initial limits.
+    /// The state whose CPU and memory limits were set last; nil if the incarnation still has its initial limits.
     package var profileState: AppState?
     /// The resource usage of all processes of the incarnation, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
@@ -38,11 +38,11 @@ package final class Incarnation {
     /// Values that other parts of torpord store with the run.
     package var slots = Slots()
 
-    /// A new run, of which nothing is known yet.
+    /// Creates the record of a new run, about which nothing is known yet.
     package init() {}
 }
 
-/// How far torpord is with stopping an app's processes (suspending it).
+/// How far torpord has got with stopping an app's processes, in order to suspend the app.
 package enum StopProgress {
     case none
     /// The stop is decided; first torpord checks for locks or signal handlers that prevent it.
@@ -84,8 +84,8 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
-    /// How many processes still ran when the main process had ended, so that torpord asked them to end; nil if none
-    /// did.
+    /// How many processes were still running when the main process had ended; torpord then asked them to end. Nil if
+    /// none were.
     package var remains: Int? {
         get { slots[RemainsSlot.self] }
         set { slots[RemainsSlot.self] = newValue }
@@ -103,8 +103,8 @@ extension Incarnation {
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
-    /// If a policy gave the app the limits of another state: until the app leaves `state`, it has the limits of
-    /// `profile`. Nil otherwise.
+    /// The CPU and memory limits that a policy chose for the app: until the app leaves `state`, it has the limits of
+    /// the state `profile`. Nil if no policy chose any.
     package var advisedProfile: (state: AppState, profile: AppState)? {
         get { slots[AdvisedProfileSlot.self] }
         set { slots[AdvisedProfileSlot.self] = newValue }

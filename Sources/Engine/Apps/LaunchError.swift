@@ -2,7 +2,7 @@
 
 package import Processes
 
-/// Why torpord could not try a launch, as a sentence.
+/// The reason, as a sentence, why torpord could not begin a launch.
 package struct LaunchError: Error, CustomStringConvertible {
     package let description: String
     /// The stage of the launch that would have failed, with its errno; nil if the error belongs to no stage.

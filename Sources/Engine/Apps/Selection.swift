@@ -41,9 +41,10 @@ package struct Selection {
         }
     }
 
-    /// The most patterns, tags and templates per request: each is compared with every app, which blocks the event loop.
+    /// The maximum number of patterns, tags and templates in a request. Each of them is compared with every app, which
+    /// blocks the event loop.
     package static let mostSearches = 64
-    /// The longest glob, in bytes. App names are shorter, so a longer glob consists mostly of stars.
+    /// The longest glob that is evaluated, in bytes. App names are shorter, so no useful glob is longer.
     private static let longestGlob = 128
 
     /// The apps that the patterns name, in the order of the patterns, without duplicates.
@@ -103,10 +104,10 @@ package struct Selection {
         return instances(of: pattern)
     }
 
-    /// Whether a name matches a glob of `*` and `?`. The time is at most proportional to the product of both lengths.
+    /// Whether a name matches a glob of `*` and `?`. Takes time at most proportional to the product of both lengths.
     package static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (place, at) = (name.startIndex, pattern.startIndex)
-        /// The position of the last star, and the end of the text that it matches so far.
+        /// The position of the last star in the pattern, and the end of the text that this star matches so far.
         var star: (at: Int, place: Int)?
         while place < name.endIndex {
             if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
@@ -127,8 +128,7 @@ package struct Selection {
 
     private func nearest(_ name: String) -> String? { Self.nearest(name, among: apps.map(\.specification)) }
 
-    /// The name that a user probably meant by a name that no app has: a tag with this name, or the name of an app or
-    /// template that is spelled similarly.
+    /// A suggestion for a name that no app has: a tag with that name, or the most similar name of an app or template.
     package static func nearest(_ name: String, among apps: [AppSpecification]) -> String? {
         if apps.contains(where: { $0.tags.contains(name) }) { return "tag:" + name }
         return Nearest.name(to: name, among: apps.map(\.name) + Set(apps.compactMap(\.template)).sorted())

@@ -3,8 +3,8 @@
 package import Lifecycle
 import Linux
 
-/// When an app last entered each state, and when it was last used; policies decide by this. Times are on the
-/// monotonic clock, so they are valid until the machine reboots.
+/// When an app last entered each state, and when it was last used. Policies use these times for their decisions. Times
+/// are on the monotonic clock, so they are valid until the machine reboots.
 package struct StateTimes: Sendable {
     /// When the app last entered each state, in microseconds; `never` before the first time. The order is: not
     /// running, inactive, active, background, suspended.
@@ -38,7 +38,7 @@ package struct StateTimes: Sendable {
         }
     }
 
-    /// Whether the app is suspended, which is the state that it entered last.
+    /// Whether the app is suspended: it has entered no other state since its last suspension.
     private var isAsleep: Bool { since.4 != Self.never && since.4 >= max(since.0, since.1, since.2, since.3) }
 
     /// How long the app was suspended in this run, including the current suspension.
@@ -57,7 +57,7 @@ package struct StateTimes: Sendable {
         ].filter { $0.1 != Self.never }.map { ($0.0, .microseconds($0.1)) }
     }
 
-    /// The bytes that the times take in a record.
+    /// The size of the times in a record, in bytes.
     package static let recordBytes = 49
 
     package func encode(into record: inout RecordWriter) {
@@ -67,7 +67,8 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Reads the times from a record. A record of an older version has none, so all times are then unknown.
+    /// Reads the times from a record. A record of an older version of torpord contains no times, so all are then
+    /// unknown.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

@@ -2,10 +2,11 @@
 
 /// Gives descriptors to torpor-keeper, each under a ``DescriptorName``, for the next torpord.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one descriptor to torpor-keeper, which closes the descriptors that it held under that name.
+    /// Gives a copy of one descriptor to torpor-keeper under a name. torpor-keeper closes the descriptors that it held
+    /// under this name before.
     func hold(_ name: String, _ descriptor: Int32)
-    /// Gives copies of several descriptors to torpor-keeper. If `replacing` is true, it closes those that it held
-    /// under that name.
+    /// Gives copies of several descriptors to torpor-keeper. If `replacing` is true, torpor-keeper closes the
+    /// descriptors that it held under that name before.
     func hold(_ name: String, _ descriptors: [Int32], replacing: Bool)
     /// Makes torpor-keeper close the descriptors that it holds under that name.
     func release(_ name: String)

@@ -7,18 +7,17 @@ package import Processes
 /// The descriptors that an earlier torpord left in the keeper. Each descriptor can be taken only once.
 package final class InheritedDescriptors {
     private var held: [String: [Descriptor]] = [:]
-    /// Names of the descriptors that apps stored (FDSTORE=1), by app: searching thousands of names would take long.
+    /// Names of the descriptors that apps stored (FDSTORE=1), grouped by app, because searching thousands of names for
+    /// each app would take long.
     private var stores: [String: [String]] = [:]
 
-    /// No descriptors: for the first torpord under a keeper.
+    /// Creates an empty object, for the first torpord under a keeper.
     package init() {}
 
-    /// All descriptors that the keeper holds.
-    ///
-    /// - Throws: `Errno` when the keeper cannot be reached.
+    /// Takes over all descriptors that the keeper holds.
     package convenience init(from keeper: Keeper) throws(Errno) { self.init(try keeper.takeAllHeld()) }
 
-    /// The given descriptors, by name.
+    /// Creates an object with the given descriptors, by name.
     package init(_ all: [(name: String, descriptors: [Descriptor])]) {
         for (name, descriptors) in all {
             held[name] = descriptors

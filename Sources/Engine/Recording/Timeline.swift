@@ -41,15 +41,16 @@ package enum Moment: Hashable {
 
 /// What happened to an incarnation, one run of an app, since its launch, for the termination report.
 ///
-/// A moment takes eight bytes, and the number of moments is limited: the milestones of the launch stay, and so do the
-/// newest of the other moments. To save memory, since every app has a timeline, the limit is lower while the app is
-/// in no transition. `torpor history` has all moments.
+/// A moment takes eight bytes, and their number is limited: only the milestones of the launch and the newest of the
+/// other moments are kept. Every app has a timeline, so to save memory the limit is lower while the app is in no
+/// transition. `torpor history` has all moments.
 package struct Timeline {
-    /// The upper 48 bits are microseconds since the launch began, enough for nine years; the lower 16 are the moment.
-    /// In a gap, the upper bits count the moments that were dropped.
+    /// The entries, oldest first. The upper 48 bits of an entry are microseconds since the launch began, enough for
+    /// nine years; the lower 16 bits are the code of the moment. In the entry of a gap, the upper bits are the number
+    /// of moments that were dropped.
     private var entries: [UInt64] = []
 
-    /// The most entries during a transition; `mostAtRest` is the most outside of transitions.
+    /// The maximum number of entries during a transition; `mostAtRest` is the maximum at other times.
     package static let most = 48
     static let mostAtRest = 18
 
@@ -57,7 +58,7 @@ package struct Timeline {
     package enum Entry: Hashable {
         /// A moment and its time since the launch began.
         case moment(Moment, Duration)
-        /// The number of moments that were dropped here.
+        /// The number of moments that were dropped at this place.
         case gap(Int)
     }
 

@@ -4,7 +4,7 @@ package import EventLoop
 import Linux
 
 /// Runs work that may block on a disk, a driver or a server, on threads outside the event loop. A thread exists only
-/// while it has work. Pieces of work run one after the other, or all at once.
+/// while it has work. Pieces of work run one after the other, or, with `isInOrder: false`, in parallel.
 ///
 /// Use it only on the thread of the event loop.
 package final class BackgroundWorker {

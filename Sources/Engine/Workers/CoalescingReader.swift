@@ -34,7 +34,7 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     }
 
     private func begin() {
-        // A completion may have asked again, which has begun the next reading already.
+        // A completion may have requested another reading, which has then begun already.
         guard underWay.isEmpty, let first = waiting.first else { return }
         let question = waiting.dropFirst().reduce(into: first.question) { join(&$0, $1.question) }
         underWay = waiting.map(\.completion)

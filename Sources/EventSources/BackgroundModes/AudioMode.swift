@@ -9,9 +9,10 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not report new streams, so torpord must look for them: when an app with the mode enters the
-/// background, before such an app is suspended, and once a second while one plays in the background. Silent apps cost
-/// nothing. A sound server reports its streams itself, as long as an app with the mode is in the background.
+/// The kernel does not report new streams, so torpord checks for streams at three times: when an app with the mode
+/// enters the background, before torpord suspends such an app, and once a second while such an app plays in the
+/// background. A silent app in the background causes no further checks. A sound server reports its streams itself,
+/// while any app with the mode is in the background.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let sources: [any SoundSource]
@@ -27,14 +28,15 @@ package final class AudioMode: EventRoom, EventSource {
     private struct Following {
         /// When a stream of the app was last seen running.
         var heardAt: Duration?
-        /// Suspends the app, if the check in progress finds no stream of the app; nil if no suspension is waiting for
-        /// that check.
+        /// Suspends the app if the check in progress finds no stream of the app; nil if no suspension waits for that
+        /// check.
         var stop: (() -> Void)?
     }
 
     /// The interval of the checks while an app plays in the background.
     package static let interval = Duration.seconds(1)
-    /// Sound counts as ended after this time without a stream. A player may close its stream between two pieces.
+    /// How long after its last stream an app still counts as playing, because a player may close its stream between two
+    /// pieces.
     package static let pause = Duration.seconds(3)
 
     package init(_ wakes: Wakes) {
@@ -130,8 +132,8 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // If the core counts the app as playing but this torpord has seen no stream of it, an earlier torpord saw
-            // one: count it as seen now.
+            // The core counts the app as playing, but this torpord has seen no stream of the app: an earlier torpord
+            // saw one. Count that stream as seen now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

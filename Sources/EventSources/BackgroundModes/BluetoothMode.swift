@@ -12,8 +12,8 @@ import Processes
 package import TorporAPI
 import Varlink
 
-/// The background modes `bluetooth-central` and `bluetooth-peripheral`. Bluetooth devices wake apps when they connect,
-/// disconnect or send a value, or use a service that the app offers.
+/// The background modes `bluetooth-central` and `bluetooth-peripheral`. A Bluetooth device wakes an app when the device
+/// connects, disconnects or sends a value, or when it uses a service that the app offers.
 package final class BluetoothMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var blueZ: BlueZ?
@@ -74,7 +74,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: Devices
 
     func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
-        // If the device was connected before the watch began, its connection is no event.
+        // If the device was connected before the watch began, its connection does not count as an event.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
             for trigger in triggers(id) where trigger.characteristic == nil {

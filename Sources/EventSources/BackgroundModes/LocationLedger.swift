@@ -5,7 +5,7 @@ import Engine
 import Linux
 import Varlink
 
-/// Stores, for each app, in which of its regions the machine was, in a file of the runtime directory. So a restarted
+/// Stores whether the machine was in each region of each app, in a file of the runtime directory. So a restarted
 /// torpord notices if the machine entered or left a region while no torpord ran. A reboot removes the file.
 struct LocationLedger {
     private let path: String
@@ -18,13 +18,13 @@ struct LocationLedger {
         for member in json.objectValue?.members ?? [] { entries[member.name] = member.value.boolValue }
     }
 
-    /// The key of a region in the file. It contains the circle, so that a region whose circle was changed counts as
-    /// new.
+    /// The key of a region in the file. The key contains the circle, so that a region whose circle has changed counts
+    /// as new.
     private static func key(_ app: String, _ region: RegionSpecification) -> String {
         "\(app)/\(region.name)/\(region.latitude),\(region.longitude),\(region.radius)"
     }
 
-    /// Whether the machine was in the region at the last record; nil if there is no record.
+    /// Whether the machine was in the region when this was last recorded; nil if it was never recorded.
     func isInside(_ app: String, _ region: RegionSpecification) -> Bool? { entries[Self.key(app, region)] }
 
     /// Records whether the machine is in the region.

@@ -11,7 +11,7 @@ import Permissions
 package import TorporAPI
 import Varlink
 
-/// The background mode `location`: sends positions from gpsd to apps, and wakes the apps for this.
+/// The background mode `location`: sends positions from gpsd to apps, and wakes suspended apps for this.
 ///
 /// torpord is connected to gpsd only while an app needs positions. Apps with regions or `updates = "significant"`
 /// always need them, other apps only while they run. Each position wakes the event loop, usually once a second.
@@ -19,8 +19,8 @@ package final class LocationMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
-    /// The stored record of regions that the machine was in, including that of an earlier torpord. Nil until it was
-    /// read.
+    /// For each region, whether the machine was last inside, as recorded by this or an earlier torpord. Nil until the
+    /// file with this record was read.
     private var ledger: LocationLedger?
 
     /// The state of one app with the background mode `location`.
@@ -98,7 +98,7 @@ package final class LocationMode: EventRoom, EventSource {
         }
     }
 
-    /// The users whose gpsd torpord trusts: root, torpord's own user, and a configured one.
+    /// The users whose gpsd torpord trusts: root, torpord's own user, and the user that the configuration names.
     private var trusted: Set<UInt32> {
         Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
     }
@@ -124,8 +124,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: Positions
 
-    /// Called when no receiver has a position. Without positions, the mode no longer keeps apps awake in the
-    /// background.
+    /// Called when none of gpsd's receivers has a position. Without positions, the mode no longer keeps apps awake in
+    /// the background.
     func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
@@ -188,8 +188,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app without a process needs no positions. After its next launch, it gets the first position even if that
-        // is near the last one.
+        // An app without a process needs no positions. Forget its last position. Otherwise its next run would not get a
+        // first position that is near the last one.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -220,7 +220,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeInForeground(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app that returns to the foreground gets the next position, even if it has not moved since.
+        // Only an active app gets positions here. Forget the last position of any other app, so that it gets the next
+        // position once it is active again, even if the machine has not moved.
         guard machine.state == .active, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -239,8 +240,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        // If a running app has neither a delegate nor a signal for the message, the message would stay in the queue
-        // for ever.
+        // Send no message to a running app that has neither a delegate nor a signal for it, because the message would
+        // stay in the queue for ever.
         if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
@@ -305,7 +306,7 @@ extension Position {
 }
 
 extension JSON {
-    /// A copy of the JSON object with one more member, at the front.
+    /// A copy of the JSON object, with one more member at the front.
     fileprivate func with(_ name: String, _ value: JSON) -> JSON {
         var members = [JSONObject.Member(name: name, value: value)]
         members += objectValue?.members ?? []

@@ -24,10 +24,11 @@ final class DeviceSource: EventRoom, EventSource {
         var devices: [String: Device] = [:]
         /// The device nodes that are watched for data, by path.
         var nodes: [String: NodeWatch] = [:]
-        /// Whether data arrived but may not wake the app. Then the nodes are not watched until the app has run.
+        /// Whether data arrived that may not wake the app. If so, the nodes are not watched until the app has run,
+        /// because the unread data would be reported again and again.
         var isRefused = false
-        /// Nodes whose data was already reported since the app last ran: they are not watched until the app runs again.
-        /// Used only if the trigger does not wake the app.
+        /// Nodes whose data was reported since the app last ran. They are not watched until the app runs again, because
+        /// their unread data would be reported again and again. Used only if the trigger does not wake the app.
         var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {
@@ -38,7 +39,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     unowned(unsafe) let wakes: Wakes
     private var entries: [String: Entry] = [:]
-    /// The triggers of each app.
+    /// The triggers in the configuration of each app.
     private var ofApp: [AppID: [Entry]] = [:]
     private var monitor: DeviceMonitor?
     private var subsystems: Set<String>?
@@ -48,6 +49,7 @@ final class DeviceSource: EventRoom, EventSource {
     /// The list of the matching devices. torpor-keeper holds it for the next torpord.
     private let kept: PersistedBytes
     /// The devices that matched each trigger when the previous torpord ended; nil if there was no previous torpord.
+    /// Compared with the present devices, to find changes that happened in between.
     private var remembered: [String: Set<String>]?
 
     /// The background time that an app gets for data of a device.
@@ -287,7 +289,8 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Keeps the open nodes of a removed trigger for the trigger that replaces it, so that no data is lost.
+    /// Keeps the open nodes of a removed trigger for the trigger that replaces it, because closing a node loses its
+    /// pending data.
     private func handOver(_ entry: Entry) {
         for (node, watch) in entry.nodes {
             guard let descriptor = watch.handOver() else { continue }
@@ -345,8 +348,8 @@ final class DeviceSource: EventRoom, EventSource {
 }
 
 extension DeviceSource.Entry {
-    /// The device nodes to watch for data: those of the matching devices, and the node that the trigger names. udev
-    /// may not report the latter.
+    /// The device nodes to watch for data: those of the matching devices, and the node that the trigger names, because
+    /// udev may not report that node.
     fileprivate var dataNodes: [String] {
         var nodes = devices.values.compactMap(\.node)
         let known = devices.values.flatMap(\.nodes)

@@ -16,7 +16,7 @@ package protocol EventHost: DescriptorKeeping {
     func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal)
     /// Delivers the app's queued messages, if the app can get messages now.
     func deliverMail(to app: AppRuntime)
-    /// Tries again to wake the app for its queued messages.
+    /// Tries again to wake the app for messages that are already in its mailbox.
     func retryMail(of app: AppRuntime)
     /// The app's queued messages.
     func mail(for app: AppRuntime) -> [Mail]
@@ -29,7 +29,7 @@ package protocol EventHost: DescriptorKeeping {
     var isBeforeFirstUnlock: Bool { get }
     /// Whether memory is short.
     var isMemoryShort: Bool { get }
-    /// Whether launches wait for memory.
+    /// Whether launches wait until memory is no longer short.
     var isMemoryAwaited: Bool { get }
     /// Whether torpor-keeper has died. Without it, no app can be launched.
     var isKeeperLost: Bool { get }

@@ -8,7 +8,7 @@ import Linux
 import Mailbox
 
 /// Wakes an app with the background mode `voip` for 10 s whenever the app has been suspended for its `keep_alive`
-/// interval. The app can then send something on its connections, before a router (NAT) drops them.
+/// interval. The app can then send something on its connections, before a router (NAT) drops idle ones.
 final class KeepAlive: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     /// When each suspended app will be woken.
@@ -17,8 +17,8 @@ final class KeepAlive: EventRoom, EventSource {
 
     /// The background time that an app gets to keep its connections open, as in iOS.
     static let time = Duration.seconds(10)
-    /// When one app is woken, apps that are due soon are woken too. They are woken at most this much too early, and
-    /// at most a tenth of their interval.
+    /// When one app is woken, torpord also wakes the apps that are due soon, so that the processor wakes up less often.
+    /// An app is woken early by at most this time, and by at most a tenth of its interval.
     private static let slack = Duration.seconds(60)
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -93,8 +93,8 @@ final class KeepAlive: EventRoom, EventSource {
             mail: hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
-        // If the app cannot be woken now, try again after one interval. If it can, its next suspension sets a new
-        // time.
+        // If the app cannot be woken now, try again after one interval. If the app is woken, its next suspension sets a
+        // new time.
         due[app.id] = now + period
         if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }

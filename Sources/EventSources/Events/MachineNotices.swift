@@ -10,11 +10,11 @@ import LoginManager
 import Mailbox
 import Varlink
 
-/// Notifies apps of changes of the machine, such as its power source, screens, accessories and orientation. No app is
-/// woken for that, and each topic is watched only while an app subscribes to it.
+/// Notifies apps of changes of the machine, such as its power source, screens, accessories and orientation. Such a
+/// change wakes no app, and each topic is watched only while an app subscribes to it.
 ///
-/// A suspended app gets one message per topic when it wakes: for the battery the latest charge, otherwise the
-/// difference from before the suspension, if any.
+/// A suspended app gets one message per topic when it wakes. The message about the battery contains the latest charge.
+/// The other messages contain the difference from before the suspension, and are omitted if there is none.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let work: BackgroundWorker
@@ -31,8 +31,8 @@ final class MachineNotices: EventRoom, EventSource {
     private var power: Power?
     private var screens: [String: [String]]?
     private var savesPower: Bool?
-    /// Connected accessories, by their path below `/sys`: for apps that return to the foreground, and because udev may
-    /// report an accessory twice.
+    /// Connected accessories, by their path below `/sys`. An app that returns to the foreground is notified of them,
+    /// and an accessory that udev reports twice is recognized.
     private var accessories: [String: Accessory] = [:]
     /// Apps with the background mode `external-accessory` that are in the foreground (active or inactive).
     private var inFront: Set<AppID> = []
@@ -171,7 +171,8 @@ final class MachineNotices: EventRoom, EventSource {
     }
 
     func found(_ now: Power) {
-        // The read may have begun while an app subscribed to power or the battery, and now no app does.
+        // This read began while an app was subscribed to power or the battery. If no app is subscribed now, drop the
+        // result.
         guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now
@@ -189,7 +190,7 @@ final class MachineNotices: EventRoom, EventSource {
     private func profileChanged() {
         guard let now = profiles?.savesPower else { return }
         defer { savesPower = now }
-        // If the previous value is unknown, power saving counts as off.
+        // If the previous value is unknown, assume that power saving was off.
         guard now != savesPower ?? false else { return }
         let payload: JSON = ["before": .bool(!now), "after": .bool(now)]
         tell(.lowPower, payload, .net, now ? "the start of power saving" : "the end of power saving")
@@ -259,8 +260,8 @@ final class MachineNotices: EventRoom, EventSource {
         } else {
             accessories[accessory.path] = nil
         }
-        // Skip apps in the background, for which all accessories count as removed. When such an app returns to the
-        // foreground, it is notified of those that are connected.
+        // Skip apps in the background: for them, all accessories count as removed. When such an app returns to the
+        // foreground, it is notified of the connected accessories.
         for app in apps where !away.contains(app.id) { tell(accessory, isThere, app) }
     }
 
@@ -309,7 +310,7 @@ final class MachineNotices: EventRoom, EventSource {
 
 /// The displays that are connected to the machine's graphics cards.
 enum Screens {
-    /// The most modes of a display that are read. The kernel lists the preferred mode first.
+    /// The maximum number of modes that are read for a display. The kernel lists the preferred mode first.
     static let mostModes = 64
 
     /// The names of the connectors that have a display, such as `card0-HDMI-A-1`, and the modes of each, such as
@@ -320,7 +321,7 @@ enum Screens {
             guard (try? File.readString("\(folder)/\(name)/status"))?.hasPrefix("connected") ?? false else { continue }
             let text = (try? File.readString("\(folder)/\(name)/modes", limit: 64 << 10)) ?? ""
             var modes: [String] = []
-            // The kernel lists a mode once for each refresh rate.
+            // The kernel lists a mode once for each refresh rate: skip duplicates.
             for mode in text.split(separator: "\n").map(String.init) where !modes.contains(mode) {
                 if modes.count < mostModes { modes.append(mode) }
             }
@@ -356,7 +357,7 @@ extension Device {
     /// Whether the device is an accessory that a user plugs in, not a part of another device.
     fileprivate var isAccessory: Bool {
         if subsystem == "usb" {
-            // Leave out USB hubs, which only connect other devices.
+            // Leave out USB hubs (class 9), which only connect other devices.
             return type == "usb_device" && properties["TYPE"]?.hasPrefix("9/") != true
         }
         let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]
@@ -365,7 +366,7 @@ extension Device {
 }
 
 extension MachineNotices.Accessory {
-    /// Nil if the device is no accessory.
+    /// Describes an accessory; nil if the device is not an accessory.
     fileprivate init?(_ device: Device) {
         guard device.isAccessory else { return nil }
         let name = device.model ?? device.name

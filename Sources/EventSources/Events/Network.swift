@@ -15,8 +15,8 @@ struct Network: Hashable, Sendable {
     var isMetered: Bool?
     /// Whether the network is a tunnel (VPN).
     var isVPN = false
-    /// Whether the network itself leads to no other machine, such as a container's bridge. Such a network fits an
-    /// entry of `networks` only if the entry names its interface.
+    /// Whether the network alone leads to no other machine, like the bridge of containers. Such a network fits an entry
+    /// of `networks` only if the entry names its interface.
     var isVirtual = false
 
     /// The network in the form in which apps get it.
@@ -42,7 +42,8 @@ struct Network: Hashable, Sendable {
 /// All networks that the machine is connected to at one moment.
 struct Networks: Hashable, Sendable {
     var all: Set<Network> = []
-    /// Whether the names of wireless networks and the costs of networks are known. The kernel knows neither.
+    /// Whether the names of wireless networks and the costs of networks are known. They are not if the networks were
+    /// read from the kernel, which knows neither.
     var isComplete = false
 
     /// A network that fits the entry of `networks`; nil if there is none. `isKnown` is false if the entry's criteria
@@ -57,7 +58,7 @@ struct Networks: Hashable, Sendable {
 
 extension Networks {
     private static let manager = "org.freedesktop.NetworkManager"
-    /// The most objects of NetworkManager that are read; further ones are ignored.
+    /// The maximum number of NetworkManager's objects that are read; further objects are ignored.
     private static let most = 1024
 
     /// Reads the networks from NetworkManager's objects, with their interfaces and properties (reply to

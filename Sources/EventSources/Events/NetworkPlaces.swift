@@ -10,12 +10,12 @@ import Varlink
 import WireText
 
 /// Networks that stand for places (`networks`): notifies and wakes apps with the background mode `location` when the
-/// machine joins or leaves one. Networks are watched only while an app has such an entry.
+/// machine joins or leaves such a network. Networks are watched only while an app has an entry in `networks`.
 final class NetworkPlaces: EventRoom, EventSource {
     private final class Entry {
         let app: AppID
         let place: NetworkSpecification
-        /// Whether the machine is connected to a network that fits; nil while that is unknown.
+        /// Whether the machine is connected to a network that fits the entry; nil while that is unknown.
         var isThere: Bool?
 
         init(_ app: AppID, _ place: NetworkSpecification) { (self.app, self.place) = (app, place) }
@@ -26,15 +26,15 @@ final class NetworkPlaces: EventRoom, EventSource {
     private var watch: NetworkWatch?
     private(set) var networks: Networks?
     private var timer: TimerSource?
-    /// When the first change that is not evaluated yet happened; nil if there is none.
+    /// When the first change since the last evaluation of the networks happened; nil if nothing has changed since then.
     private var changedAt: Duration?
     /// For each entry of `networks`, whether the machine was connected to a network that fits it. torpor-keeper holds
     /// these bytes for the next torpord.
     private let kept: PersistedBytes
     private var remembered: [String: Bool] = [:]
 
-    /// Networks must stay unchanged for this time before they are evaluated: a connection that is only renewed should
-    /// not count as left.
+    /// Networks must stay unchanged for this time before they are evaluated, so that a connection that is only renewed
+    /// does not count as left.
     static let settles = Duration.seconds(5)
     /// Even if networks keep changing, they are evaluated this long after the first change.
     static let longest = Duration.seconds(30)
@@ -107,7 +107,7 @@ final class NetworkPlaces: EventRoom, EventSource {
             guard isKnown else { continue }
             let (before, isThere) = (entry.isThere, network != nil)
             entry.isThere = isThere
-            // The first evaluation only finds out where the machine is: it is no event.
+            // The first evaluation only finds out where the machine is, so it causes no event.
             if let before, before != isThere { tell(entry, network) }
         }
         remember()

@@ -5,8 +5,8 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Follows the networks that the machine is connected to, by NetworkManager if it runs, otherwise by the kernel
-/// (rtnetlink).
+/// Follows the networks that the machine is connected to, through NetworkManager if it runs, otherwise through the
+/// kernel (rtnetlink).
 ///
 /// If NetworkManager or the bus ends or returns, this object switches to the other source. No call here blocks.
 final class NetworkWatch {
@@ -107,7 +107,7 @@ final class NetworkWatch {
     private func readLinks() {
         let root = root
         work.ask({ Networks.ofKernel(root: root) }) { [weak self] (networks: Networks) in
-            // NetworkManager may have appeared while the worker read the kernel's networks: then drop them.
+            // Drop the kernel's networks if NetworkManager has appeared while the worker read them.
             if let self, self.links != nil { self.found(networks) }
         }
     }

@@ -20,7 +20,7 @@ final class NodeWatch {
     private var source: IOSource?
     private var isOpening = false
     private(set) var isWaiting = false
-    /// Whether the device has hung up. Then the node is useless until the device appears again.
+    /// Whether the device has hung up. After a hangup the node is useless until the device appears again.
     private var isDead = false
     /// An error text if the node cannot be opened or watched; nil if it can.
     private(set) var trouble: String?

@@ -6,9 +6,9 @@ import EventLoop
 import Lifecycle
 package import Mailbox
 
-/// Notifies apps of changes of the machine and its session. No app is woken for this. A running app gets the message
-/// at once, and a suspended app when it wakes. An app that does not run gets none: it sees the new state at its
-/// launch.
+/// Notifies apps of changes of the machine and its session. Such a change wakes no app: a running app gets the message
+/// at once, and a suspended app when it wakes. An app that does not run gets no message, because it sees the new state
+/// at its launch.
 package final class Notifications: EventRoom {
     package unowned(unsafe) let wakes: Wakes
 
@@ -58,8 +58,8 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// If the opposite message is still queued, removes it and returns true: a lock and an unlock while the app is
-    /// suspended cancel out.
+    /// If the opposite message is still queued, removes it and returns true, because a lock and an unlock during one
+    /// suspension of the app cancel each other out.
     private func cancels(_ opposite: String, _ app: AppRuntime) -> Bool {
         let waiting = host.mail(for: app).last { $0.draft.topic == NotificationTopic.protectedData.rawValue }
         guard let waiting, !waiting.isInFlight, waiting.draft.message == opposite else { return false }

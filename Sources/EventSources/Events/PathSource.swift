@@ -9,15 +9,15 @@ import Mailbox
 import PathWatch
 import Varlink
 
-/// Watches files and directories that wake apps (`paths`), files whose changes apps are notified of
-/// (`settings_files`, `identity_files`), and the files of the machine's locale.
+/// Watches files and directories that wake apps (`paths`), files whose changes apps are notified of (`settings_files`,
+/// `identity_files`), and the files of the machine's locale.
 ///
-/// A lasting condition (`exists`, `not_empty`) wakes an app in three cases: it becomes true, another file or entry
-/// fulfils it, or the app ends while it is true. An event (`changed`, `modified`) wakes the app each time.
-/// torpor-keeper holds what was found last, so that a new torpord notices changes since then.
+/// A lasting condition (`exists`, `not_empty`) wakes an app in three cases: the condition becomes true, another file or
+/// entry fulfils it, or the app ends while it is true. An event (`changed`, `modified`) wakes the app each time.
+/// torpor-keeper stores what torpord last found at each path, so that a new torpord notices changes since then.
 ///
 /// torpord accesses paths with the rights of the app's user. The lookup of that user may take long (in a directory
-/// service such as LDAP), so the paths are watched only once it has succeeded.
+/// service such as LDAP), so the paths are watched only once the lookup has succeeded.
 package final class PathSource: EventRoom, EventSource {
     /// The purpose for which a path is watched.
     private enum Meaning {
@@ -36,13 +36,13 @@ package final class PathSource: EventRoom, EventSource {
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// What was found at each path. torpor-keeper holds these bytes for the next torpord.
     private let kept: PersistedBytes
-    /// Recent changes of files, not reported yet because more writes may follow at once.
+    /// Recent changes of files. They are not reported yet, because more writes may follow at once.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
     private var unsettledSince = Duration.zero
-    /// The number of batches of changes that are held until torpord has started.
+    /// The number of batches of changes that are not reported until torpord's start is complete.
     private var untold = 0
-    /// The accounts with whose rights paths are accessed: the results of the lookups, by name.
+    /// The accounts with whose rights paths are accessed: the results of the lookups, by user and group names.
     private var accounts: [Account.Names: Result<Account, LaunchError>] = [:]
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
@@ -246,7 +246,7 @@ package final class PathSource: EventRoom, EventSource {
                 if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
-                // If a file never stops changing, its change is reported after this longest delay.
+                // If a file never stops changing, its change is reported after `longestSettling`.
                 guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
@@ -262,8 +262,8 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // A condition that has held for some time launches only an app that does not run. A running app knows of
-            // it already.
+            // A condition that was already true launches only an app that does not run. A running app knows of the
+            // condition.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }
@@ -292,7 +292,7 @@ package final class PathSource: EventRoom, EventSource {
             at: now
         )
         let outcome = wakes.tell(event, for: app)
-        // The message is queued already, so a retry only wakes the app.
+        // The message is queued already, so the retry must only wake the app.
         event.mail = nil
         if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }

@@ -52,7 +52,7 @@ final class SensorProxy {
     }
 
     private func found(_ values: [String: BusValue]) {
-        // While the orientation is undefined, the previous one stays.
+        // If the orientation is undefined, keep the previous one.
         if sensors.contains(.accelerometer), let side = values["AccelerometerOrientation"]?.text,
             Self.sides.contains(side)
         {

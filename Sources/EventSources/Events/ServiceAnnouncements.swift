@@ -6,15 +6,16 @@ import EventLoop
 import Lifecycle
 import WireText
 
-/// Services of apps that other machines find on the local network (`announce`), which are announced and withdrawn as
-/// the apps' states change. As long as no app has one, no bus is used.
+/// Services of apps that other machines find on the local network (`announce`). Services are announced and withdrawn as
+/// the apps' states change. While no app has a service, torpord does not connect to the bus.
 final class ServiceAnnouncements: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private var publisher: ServicePublisher?
-    /// For each app, how many services it had when they were last given to the publisher. The publisher may still
-    /// know them after the app has fewer.
+    /// For each app, how many of its services the publisher knows. If a new configuration has fewer, this shows which
+    /// ones to withdraw.
     private var counts: [AppID: Int] = [:]
-    /// For each service that cannot be announced, the reason that was logged last, so that it is not logged again.
+    /// For each service that cannot be announced, the reason in the last log entry. The same reason is not logged twice
+    /// in a row.
     private var logged: [String: String] = [:]
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -43,8 +44,8 @@ final class ServiceAnnouncements: EventRoom, EventSource {
 
     func appsLeft() { letGo() }
 
-    /// The app's services: the name under which each is announced, or why it is not announced although it should be.
-    /// Both are nil while the app is not in a state in which the service is to be announced.
+    /// The app's services: the name under which each is announced, or why it cannot be announced. Both are nil while
+    /// the app is in a state in which the service is not announced.
     func announcements(
         of app: AppRuntime
     ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
@@ -84,7 +85,8 @@ final class ServiceAnnouncements: EventRoom, EventSource {
         return made
     }
 
-    /// The service to announce in the app's present state; nil if it is not to be announced now or has no port.
+    /// The service to announce in the app's present state; nil if the service is not announced in this state, or has no
+    /// port.
     private func service(_ announcement: AnnouncementSpecification, of app: AppRuntime) -> ServicePublisher.Service? {
         guard isTime(announcement.time, app), let port = announcement.port(of: app.specification), port > 0 else {
             return nil

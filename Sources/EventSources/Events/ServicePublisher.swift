@@ -4,11 +4,11 @@ import EventLoop
 import SystemBus
 import WireText
 
-/// Announces services on the local network (DNS-SD), by avahi-daemon on the system bus.
+/// Announces services on the local network (DNS-SD), through avahi-daemon on the system bus.
 ///
-/// avahi-daemon and the bus may come and go: when both are back, all services are announced again. If torpord dies,
-/// Avahi withdraws them, since they belong to torpord's connection. Nothing blocks. Of what Avahi sends, only numbers,
-/// names of errors and the paths of Avahi's own objects are used.
+/// avahi-daemon and the bus may end and return: when both are back, all services are announced again. If torpord dies,
+/// Avahi withdraws the services, because they belong to torpord's connection. No call blocks. From Avahi's messages,
+/// torpord uses only numbers, error names and the paths of Avahi's own objects.
 final class ServicePublisher {
     struct Service: Hashable {
         var name: String
@@ -18,7 +18,8 @@ final class ServicePublisher {
         var text: [String]
     }
 
-    /// Called when a service is announced under this name, which differs from the wanted one if that is taken.
+    /// Called when a service is announced, with its name. The name differs from the wanted name if another service has
+    /// that.
     var onPublished: (_ key: String, _ name: String) -> Void = { _, _ in }
     /// Called when a service cannot be announced, with the reason.
     var onFailed: (_ key: String, _ reason: String) -> Void = { _, _ in }
@@ -29,10 +30,10 @@ final class ServicePublisher {
     /// A group of entries in Avahi, one for each service.
     private final class Group {
         let service: Service
-        /// The number of names that were taken already.
+        /// How many names were tried before this one; other services had those names.
         let attempt: Int
         var path: String?
-        /// The pending call.
+        /// The pending call to Avahi about this group; nil if there is none.
         var slot: BusSlot?
         var isPublished = false
 
@@ -50,13 +51,13 @@ final class ServicePublisher {
     private let loop: EventLoop
     private let service: BusService
     private var groups: [String: Group] = [:]
-    /// Groups whose service was withdrawn before Avahi had created the group. They are freed once Avahi has created
-    /// them.
+    /// Groups whose service was withdrawn while Avahi was still creating the group. Each is freed once Avahi has
+    /// created it.
     private var abandoned: [Group] = []
     /// Why services are not announced, by their keys.
     private var problems: [String: String] = [:]
     private var slots: [BusSlot?] = []
-    /// Fires when services that could not be announced are tried again.
+    /// Fires when it is time to announce failed services again.
     private var retry: TimerSource?
 
     private static let avahi = "org.freedesktop.Avahi"
@@ -137,7 +138,7 @@ final class ServicePublisher {
     }
 
     private func free(_ path: String) {
-        // Nothing depends on the answers, so only the last pending calls are kept.
+        // Nothing depends on the answers to these calls, so drop the oldest ones when many are pending.
         if slots.count > 64 { slots.removeSubrange(2..<34) }
         slots.append(service.call(path, Self.entries, "Free") { _ in })
     }
@@ -155,7 +156,7 @@ final class ServicePublisher {
                 return
             }
             guard let path else {
-                // Avahi has not made this group and sends nothing more about it, so drop it.
+                // Avahi has not created this group and will send nothing more about it, so drop the group.
                 self.groups[key] = nil
                 var reason = "it answers without a group"
                 if case .failure(let error) = answer { reason = error.name ?? error.description }
@@ -168,7 +169,8 @@ final class ServicePublisher {
 
     private func add(_ key: String, _ group: Group, _ path: String) {
         let arguments: [BusArgument] = [
-            // All interfaces and protocols, no flags; the domain and the host are Avahi's own.
+            // The arguments stand for all interfaces, all protocols and no flags. The empty strings stand for Avahi's
+            // own domain and host.
             .signed(-1), .signed(-1), .number(0), .text(group.name), .text(group.service.type), .text(""), .text(""),
             .short(group.service.port), .byteStrings(group.service.text.map { Array($0.utf8) }),
         ]

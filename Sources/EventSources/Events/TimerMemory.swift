@@ -6,8 +6,8 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// The part of a timer's stored state that is stored as JSON. The time when the timer last fired has a column of its
-/// own.
+/// The part of a timer's state that the store contains as JSON. The time when the timer last fired has a column of its
+/// own in the store.
 package struct TimerMemory {
     package private(set) var history: TimerHistory
     /// Whether the state was stored during the current boot. If not, its times since the boot are not valid.
@@ -42,8 +42,8 @@ package struct TimerMemory {
     }
 }
 
-/// The part of the stored state of an app's fetches that is stored as JSON. The time of the last fetch has a column of
-/// its own.
+/// The part of the state of an app's fetches that the store contains as JSON. The time of the last fetch has a column
+/// of its own in the store.
 package struct FetchMemory {
     package private(set) var learned: FetchState.FetchHistory
 

@@ -32,8 +32,8 @@ extension Timers {
         fetchers.insert(app.id)
     }
 
-    /// Starts the app's fetch if the machine has resources to spare. Otherwise puts the fetch off. Called when a fetch
-    /// is due, or nearly due while torpord is awake for another timer.
+    /// Starts the app's fetch if the machine has resources to spare; otherwise postpones it. Called when a fetch is
+    /// due, or nearly due while torpord is awake for another timer.
     package func fetch(_ app: AppRuntime, now: ClockPair, at: Duration) {
         let key = Key(app: app.id, name: "")
         if let weakness = weakness() {
@@ -71,7 +71,7 @@ extension Timers {
         }
     }
 
-    /// Why fetches and other work that can wait should not start now; nil if the machine has resources to spare.
+    /// Why fetches and other deferrable work should not start now; nil if the machine has resources to spare.
     package func weakness() -> MachineWeakness? {
         if host.isMemoryShort { return .memory }
         let root = wakes.kernelFiles
@@ -118,7 +118,7 @@ extension Timers {
         guard machine.state == .background, machine.transition == nil, machine.hasDelegate else { return }
         let now = host.clocks
         guard state.opportunity <= now.running else { return }
-        // Deferred, so that messages that are being delivered to the app go first.
+        // Start the fetch later, so that messages that are being delivered to the app go first.
         loop.later { [weak self, weak app] in
             guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
                 state.opportunity <= host.clocks.running

@@ -42,7 +42,7 @@ package final class Timers: EventRoom, EventSource {
     var fetchers: Set<AppID> = []
     /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// The machine's time zone. It is read again when it may have changed.
+    /// The machine's time zone. torpord reads it again when it may have changed.
     package private(set) var zone = SystemTimeZones().local
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
@@ -83,15 +83,15 @@ package final class Timers: EventRoom, EventSource {
         if isDue { begin() }
     }
 
-    /// Called with the stored state of the timers of apps that were not in the configuration when the store was read,
-    /// before the timers of these apps are set up.
+    /// Called for apps that came into the configuration after the store was read, before their timers are set up:
+    /// passes the stored state of these timers.
     package func rememberMore(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
         kept.merge(schedules) { $1 }
         if hasBegun { loop.later { [weak self] in self?.kept = [:] } }
     }
 
-    /// Called when the first launches have begun. If the stored state was not read by that time, called again once it
-    /// was read. Timers fire only after both.
+    /// Called when the first launches have begun and, if the stored state was not read by then, again once it was read.
+    /// Timers fire only after both.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }
@@ -102,8 +102,8 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Whether any timer is persistent, so that it fires once if it missed times. For such a timer, torpord must
-    /// store when the timer was first known.
+    /// Whether any app has a persistent timer, which fires once if it missed times while no torpord ran. For such a
+    /// timer, torpord must store when it first knew the timer.
     package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
@@ -192,7 +192,7 @@ package final class Timers: EventRoom, EventSource {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         let at = loop.now + max(.zero, time - now.running)
         // The two clocks are read one after the other, so a difference below 1 ms does not mean that the time has
-        // changed.
+        // changed: leave the timer as it is.
         if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
         timer?.arm(at: at)
     }
@@ -204,7 +204,7 @@ package final class Timers: EventRoom, EventSource {
         let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
             let app = apps[arrival.key.app]
-            // A timer that fired earlier in this loop may have removed this timer.
+            // Another timer that fired earlier in this loop may have removed this timer.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
                 fetch(app, now: now, at: at)

@@ -65,8 +65,8 @@ package enum WakeOutcome {
     case runs
     /// The app is being woken.
     case woken
-    /// The app is not woken. The text says why, without the app's name (`is not launched by events until …`). `until`:
-    /// when to retry the event; if nil, when the app's state changes.
+    /// The app is not woken. The text gives the reason, without the app's name (`is not launched by events until …`).
+    /// `until`: when to retry the event; if nil, retry it when the app's state changes.
     case heldBack(String, until: Duration?)
 }
 
@@ -115,7 +115,7 @@ package final class Wakes: Room, LifecycleObserver {
     package let recorder: Recorder
     /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load. Empty, except in tests.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
-    /// The address of the bus of the machine's services, such as NetworkManager; nil: the system bus.
+    /// The address of the bus of the machine's services, such as NetworkManager; nil for the system bus.
     var busAddress: String?
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any EventHost
@@ -163,8 +163,8 @@ package final class Wakes: Room, LifecycleObserver {
         sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self), announcements]
     }
 
-    /// The app's services on the local network: the name under which each is announced, or why it is not announced
-    /// although it should be. Both are nil while the app is not in a state in which the service is to be announced.
+    /// The app's services on the local network: the name under which each is announced, or why it cannot be announced.
+    /// Both are nil while the app is in a state in which the service is not announced.
     package func announcements(
         of app: AppRuntime
     ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
@@ -210,7 +210,7 @@ package final class Wakes: Room, LifecycleObserver {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // Only add bits: a source may still watch something because of an earlier specification.
+            // Only add bits, because a source of an earlier specification may still watch something for the app.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -299,7 +299,8 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Why the event may not wake the app now: this machine does not own the app, the session was not unlocked yet,
-    /// events woke the app too often, or a policy undid a wake-up. Nil if it may; the wake-up is then counted.
+    /// events woke the app too often, or a policy undid a wake-up. Nil if the event may wake the app; the wake-up is
+    /// then counted.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if !machine(app).mayRun {
             return .heldBack("is not owned by this machine, so no event wakes it", until: nil)
@@ -349,13 +350,14 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // If a wake storm holds events back too, retry when the later of both pauses ends.
+        // If events are also held back because they woke the app too often (a wake storm), retry when the later of both
+        // pauses ends.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if events
-    /// woke the app too often, if a policy undid a wake-up, if this machine does not own the app, or if the app may
-    /// not be woken before the first unlock.
+    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True in four
+    /// cases: events woke the app too often, a policy undid a wake-up, this machine does not own the app, or the app
+    /// may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil || !machine(app).mayRun
@@ -383,7 +385,8 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// If the app now runs, records that an event has woken it. If the app will not run, drops the pending event.
+    /// If the app now runs, records that the pending event has woken it. If the app will not run, drops the pending
+    /// event.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
@@ -438,7 +441,8 @@ package final class Wakes: Room, LifecycleObserver {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // Call `appsLeft` once for all apps that are removed together, so that sources stop watching for them.
+        // Several apps may be removed in one turn of the event loop. `appsLeft` makes the sources stop watching for
+        // removed apps: call it once, after the last removal.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in

@@ -10,11 +10,10 @@ import Mailbox
 import Schedules
 import Varlink
 
-/// Follows the wall clock and the calendar: a user sets the clock, the time zone changes, or a new day or daylight
-/// saving time begins. On a change, adjusts timers and sends `significantTimeChange` to apps.
+/// Detects when the clock is set, the time zone changes, or a new day or daylight saving time begins. Then adjusts
+/// timers and sends `significantTimeChange` to apps.
 ///
-/// Nothing is watched unless an app needs this. If an app does, torpord wakes once a day, and when such a change
-/// happens.
+/// While no app needs this, torpord watches nothing. Otherwise torpord wakes up once a day, and at each such change.
 final class WallClock: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let timers: Timers
@@ -49,8 +48,8 @@ final class WallClock: EventRoom, EventSource {
     // MARK: Whether to look
 
     func configure() {
-        // Timers with intervals need the clock to be watched too: their time continues during suspend, but the event
-        // loop's clock stops.
+        // For timers with intervals, the clock must be watched too: the timers' time continues while the machine
+        // sleeps, but the event loop's clock stops.
         let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
         }
@@ -133,7 +132,8 @@ final class WallClock: EventRoom, EventSource {
         let step = difference - self.difference
         self.difference = difference
         guard abs(step) > Self.jitter else {
-            // The clock was not set. The machine has slept, and the event loop's clock stood still during that time.
+            // The clock was not set: the machine has slept. The event loop's clock stood still during that time, so
+            // recalculate the timers.
             timers.clockWasSet(by: .zero)
             onChange?(false)
             return look(step: 0)
@@ -231,8 +231,8 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// When the day or the offset from UTC changes next, in microseconds since 1970. If both change within 26 hours,
-    /// at different times, the result may be either time.
+    /// When the day or the offset from UTC changes next, in microseconds since 1970. If both change within 26 hours, at
+    /// different times, the result is one of the two times.
     static func change(after moment: Int64, in zone: TimeZone) -> Int64 {
         func look(_ second: Int64) -> (day: Int, offset: Int) {
             (LocalTime(second * 1_000_000, in: zone).dayNumber, zone.offset(at: second))

@@ -18,7 +18,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var serving: [AppID: ServingApp] = [:]
     /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
-    /// Apps for which the log already contains that their sockets are polled.
+    /// Apps for which torpord has logged that it polls their sockets. It logs this only once per app.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {
@@ -69,7 +69,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         loop.later { [weak one] in one?.find() }
     }
 
-    /// While the app is in the background for an event, extends its background time if a client waits for an answer.
+    /// If a client waits for an answer of the app while the app is in the background for an event, extends the app's
+    /// background time.
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
@@ -151,8 +152,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Called when an app is suspended. Returns how long the pending data of each socket (by inode number) waits
-    /// before it wakes the app.
+    /// Called when an app is suspended. Returns, for each socket (by inode number), how long torpord waits before it
+    /// wakes the app for the data that is pending there.
     func leftBehind(by app: AppID, _ sockets: [UInt32: LeftBehind.Pending]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil

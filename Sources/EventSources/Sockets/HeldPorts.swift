@@ -7,12 +7,12 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The listening sockets of an app that ended while suspended. torpord keeps them open until the app is launched
-/// again, so that clients are not refused, and the first connection launches the app.
+/// The listening sockets of an app that ended while suspended. torpord keeps them open until the app is launched again,
+/// so that clients are not refused, and the first connection launches the app.
 ///
 /// They are copies of the app's own sockets, so connections made before the app's end are still queued. torpor-keeper
-/// holds them for the next torpord. The service manager does not get them: it might close them late, and until it
-/// did, the app could not bind its port.
+/// holds the copies for the next torpord. The service manager (systemd) gets none: it might close its copies late, and
+/// until then the app could not bind its port.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
@@ -95,7 +95,7 @@ final class HeldPorts: EventRoom {
     }
 
     private func send(_ event: WakeEvent) {
-        // Only an event with a message can be refused, and this event has none.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         guard let outcome = try? wakes.happened(event, for: app) else { return }
         if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }
@@ -109,7 +109,7 @@ final class HeldPorts: EventRoom {
 }
 
 extension DescriptorName {
-    /// The name under which torpor-keeper holds the ports of an ended app. It contains a colon, which service
-    /// managers refuse in names, so that they do not store the sockets.
+    /// The name under which torpor-keeper holds the ports of an ended app. The name contains a colon, which systemd
+    /// refuses in names of descriptors, so that it does not store the sockets.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

@@ -23,14 +23,14 @@ package final class ListeningSocket {
     /// Whether a connection that `source` reports wakes the app. If false, `source` serves only to notice a nearly
     /// full queue.
     package var wakes = false
-    /// Whether the kernel holds back what comes to the socket, because this machine does not own the app or, with
-    /// `user = true`, because the app is inactive or being launched; nil if unknown.
+    /// Whether the kernel holds back connections and data at the socket; nil if unknown. It does if this machine does
+    /// not own the app. With `user = true`, it also does while the app is inactive or being launched.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of the socket file. If the file at the path has other numbers, another program made it,
-    /// and it must not be removed.
+    /// The device and inode of the socket file. If the file at the path has other numbers, another program created that
+    /// file, and torpord must not remove it.
     private var node: (device: UInt64, inode: UInt64)?
 
     /// If at least this fraction of the queue is in use, the queue counts as nearly full.
@@ -74,7 +74,7 @@ package final class ListeningSocket {
         _ = setOptions()
     }
 
-    /// Applies a changed configuration to the bound socket, as far as possible. Returns warnings about the rest.
+    /// Applies a changed configuration to the bound socket. Returns a warning for each setting that cannot be applied.
     package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
         specification = new
@@ -226,13 +226,13 @@ package final class ListeningSocket {
         return status.device == node.device && status.inode == node.inode
     }
 
-    /// Whether the app called shutdown(2) on its copy of the socket. This affects all copies for good.
+    /// Whether the app called shutdown(2) on its copy of the socket, which shuts down all copies for good.
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
-    /// Whether the address can be bound again at once, while other processes still have the old socket open.
+    /// Whether the address can be bound again at once although other processes still have the old socket open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {
         case .port, .ipv4, .ipv6, .path: true
@@ -282,9 +282,10 @@ package final class ListeningSocket {
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// Makes the kernel hold back what comes to the socket, or let it through. Holds it back if `isHeld` is true and
-    /// the socket has `user = true`, or if `standsBy` is true, because this machine does not own the app. `standsBy`
-    /// is nil if the app needs no owner. The first time that the kernel refuses this, returns a warning.
+    /// Makes the kernel hold back connections and data at the socket, or let them through. The kernel holds them back
+    /// in two cases: `isHeld` is true and the socket has `user = true`; or `standsBy` is true, because this machine
+    /// does not own the app. `standsBy` is nil if the app needs no owner. Returns a warning the first time that the
+    /// kernel refuses this.
     func withhold(_ isHeld: Bool, standsBy: Bool? = nil) -> String? {
         let isHeld = isHeld && specification.user || standsBy ?? false
         guard specification.user || standsBy != nil || isWithheld ?? false, let descriptor, isWithheld != isHeld else {
@@ -304,8 +305,8 @@ package final class ListeningSocket {
 }
 
 extension DescriptorName {
-    /// The name of a bound socket in torpor-keeper. It depends only on keys that cannot change while the socket is
-    /// bound.
+    /// The name of a bound socket in torpor-keeper. The name depends only on keys that cannot change while the socket
+    /// is bound.
     package static func socket(_ app: String, _ identity: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

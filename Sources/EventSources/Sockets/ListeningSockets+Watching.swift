@@ -15,14 +15,14 @@ extension ListeningSockets {
 
     package func touched(_ app: AppRuntime) {
         guard let set = sets[app.id] else { return }
-        // Usually both arrays share their storage, so the comparison takes constant time.
+        // Usually the two arrays that are compared share their storage, so the comparison takes constant time.
         let isSame =
             app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
         guard isSame else { return reconcile(app) }
         look(set)
     }
 
-    /// Called when the app's state may have changed: updates which of its sockets are watched.
+    /// Called when the app's state may have changed: begins or ends the watching of the app's sockets accordingly.
     func look(_ set: SocketSet) {
         let machine = coordinator.machine(set.app.id)
         closeIfRefused(set, machine)
@@ -42,8 +42,8 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether connections wait because the app is suspended or does not run. False if nothing should wake it: it is
-    /// being launched, woken or removed, torpord is shutting down, or torpor-keeper is lost.
+    /// Whether connections wait because the app is suspended or does not run. False if no connection should wake the
+    /// app now: the app is being launched, woken or removed, torpord is shutting down, or torpor-keeper is lost.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
@@ -122,7 +122,7 @@ extension ListeningSockets {
             at: now
         )
         if !machine(app).isAlive { set.unserved.run = SocketSet.Run(socket, since: now) }
-        // Only an event with a message can be refused, and this event has none.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             set.unserved.run = nil
@@ -147,8 +147,9 @@ extension ListeningSockets {
 
     // MARK: Launches that served nobody
 
-    /// Called when the app gets its sockets for a launch. If the app's last run accepted no connection, judges this run
-    /// too, whatever the launch is for. Arrivals are counted from now on, before the app can accept any connection.
+    /// Called when the app gets its sockets for a launch. If the app's last run accepted no connection, checks whether
+    /// this run does, whatever the reason for the launch. Counts arrivals from now on, before the app can accept any
+    /// connection.
     func launches(_ set: SocketSet) {
         guard set.unserved.count > 0, let socket = set.unserved.run?.socket ?? set.unserved.socket else { return }
         stopCounting(set)
@@ -156,16 +157,16 @@ extension ListeningSockets {
         look(set)
     }
 
-    /// Called when a run of the app has ended. If a connection had launched it, and it accepted none, the connection
-    /// still waits and launches it again at once. After several such runs in a row, connections launch the app only
-    /// after the delay of a restart, which grows with each such run.
+    /// Called when a run of the app has ended. If a connection launched the run and the run accepted none, that
+    /// connection is still queued and launches the app again at once. After several such runs in a row, connections
+    /// launch the app only after the delay of a restart, which grows with each such run.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard let set = sets[app.id], let run = set.unserved.run else { return }
         guard !isOver(run, of: set.app), !run.hasServed() else { return forgetUnserved(set) }
         stopCounting(set)
         set.unserved.run = nil
-        // If the end was requested, count nothing: whoever requested it knows why the connection was not served. While
-        // torpord ends, nothing is launched anyway.
+        // Do not count an end that was requested: the requester knows why the connection was not served. While torpord
+        // ends, nothing is launched anyway.
         guard ending.next == .rest, !ending.reason.wasAskedFor, machine(app).allowsLaunchByEvent, !isEnding,
             !coordinator.isShuttingDown
         else { return }
@@ -183,8 +184,8 @@ extension ListeningSockets {
         }
         set.unserved.timer?.arm(at: until)
         let label = run.socket.label
-        // Check this later: if a policy has ended the app, events are held back for that reason, which is logged
-        // elsewhere.
+        // Record this later, when it is known whether a policy has ended the app. If a policy has, events are held back
+        // for that reason, and another event records that.
         loop.later { [weak self, weak app] in
             guard let self, let app, app.wakes?.heldUntil.map({ $0 <= self.now }) ?? true else { return }
             self.note(
@@ -197,7 +198,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Called when a user has asked for the app.
+    /// Called when a user has requested the app. Forgets earlier runs that accepted no connection.
     func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
     /// Forgets the runs that accepted no connection.
@@ -207,13 +208,14 @@ extension ListeningSockets {
         set.unserved = SocketSet.Unserved()
     }
 
-    /// Whether the run has lasted so long that its end will not cause a delay.
+    /// Whether the run has lasted so long that its end will not delay the next launch.
     private func isOver(_ run: SocketSet.Run, of app: AppRuntime) -> Bool {
         now - run.since >= app.specification.rules.backoff.stableAfter
     }
 
-    /// Whether new connections at the socket must be counted, because the app runs and its last run accepted none as
-    /// far as is known. If so, starts to count them, until the app has accepted one or the run has lasted long enough.
+    /// Whether new connections at the socket must be counted: the app runs, and as far as is known its last run
+    /// accepted no connection. If so, starts to count connections until the app has accepted one or the run has lasted
+    /// long enough.
     private func isCounted(_ socket: ListeningSocket, of set: SocketSet, _ machine: AppMachine) -> Bool {
         guard set.unserved.count > 0, let run = set.unserved.run, run.socket === socket,
             machine.isAlive || machine.isWaitingToLaunch, let descriptor = socket.descriptor

@@ -15,7 +15,8 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    /// Whether running apps have been found, so that missing sockets may be bound.
+    /// Whether torpord has found the apps that were running at its start. Before that, it must not bind missing
+    /// sockets.
     private var isRecovered = false
     var isBegun = false
 
@@ -26,8 +27,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Binding
 
-    /// Takes over the sockets that an earlier torpord had bound. Binds no others: running apps, which may still have
-    /// them, are found later.
+    /// Takes over the sockets that an earlier torpord had bound. Binds no other sockets, because apps that still run
+    /// and may have them are found only later.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
@@ -68,7 +69,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// Has policies look at the app again: whether a socket is bound decides whether connections wake the app.
+    /// Makes policies evaluate the app again, because connections wake an app only at sockets that torpord has bound.
     private func tellPolicies(_ app: AppRuntime) {
         let id = app.id
         loop.later { [weak self] in
@@ -174,7 +175,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the sockets of an app are closed.
     enum Refusal: Equatable {
         case failed
-        /// Another machine may own the app, and this one has no process of it.
+        /// Another machine may own the app, and no process of the app runs on this machine.
         case unowned
 
         func trouble(of app: String) -> String {
@@ -185,8 +186,8 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Why the app's sockets must be closed; nil if they may be open. The sockets of an app that stands by (is
-    /// launched without being owned) stay open, and the kernel holds back what comes
+    /// Why the app's sockets must be closed; nil if they may be open. An app that stands by (was launched although this
+    /// machine does not own it) keeps its sockets open, but the kernel holds back connections and data
     /// (``ListeningSocket/withhold(_:standsBy:)``).
     private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
@@ -254,17 +255,17 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. The socket of an app that was stopped or is failing is closed as long as another app accepts
-    /// connections at the port. When none of these apps accepts any or is about to, their sockets are bound again, so
-    /// that connections wait.
+    /// sockets of a port. The socket of an app that was stopped or is failing stays closed while another app accepts
+    /// connections at the port. If no app accepts connections there or is about to, all sockets are bound again, so
+    /// that connections are queued.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
         if standing == .takes { set.isKnownToFail = false }
-        // Deferred, since apps that share the port may start together: closing a socket loses its queue, and may turn
-        // out to be unnecessary.
+        // Do this later, because apps that share the port may start together. Closing a socket loses its queue, and may
+        // turn out to be unnecessary.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
@@ -288,7 +289,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 socket.isYielded = true
                 let why = isStopped ? "was stopped" : "ended again and again"
                 socket.trouble = "\(set.app.name) \(why), and others take the connections"
-                // A failing app gets its socket at each launch.
+                // A failing app gets its socket at each launch and loses it again, so note this only the first time.
                 guard isStopped || !set.isKnownToFail else { continue }
                 set.isKnownToFail = !isStopped
                 let text = "no longer listens at \(socket.label): it \(why), and others listen there"
@@ -402,15 +403,17 @@ package final class ListeningSockets: EventRoom, EventSource {
         return passed
     }
 
-    /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds new ones. Call this
-    /// before a launch with other permissions: the app may have sent itself descriptors of what it may no longer open.
-    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12). On older
-    /// kernels they stay all the same: while the keeper closes an abstract name, any process could bind it.
+    /// Closes the app's Unix sockets, with everything queued at them, so that the next launch binds new sockets. Call
+    /// this before a launch with other permissions: the app may have queued descriptors there of files that it may no
+    /// longer open.
+    ///
+    /// Abstract sockets stay open: while torpor-keeper closes an abstract name, any process could bind it. With
+    /// Landlock since Linux 6.12, a sandboxed app cannot connect to abstract sockets that torpord has bound.
     package func closeOutdated(of app: AppRuntime) {
         for socket in sockets(of: app) where socket.hasFile {
             guard let descriptor = socket.descriptor else { continue }
-            // torpor-keeper holds the old socket for a moment longer. Shut the socket down, so that it accepts nothing
-            // in that time.
+            // torpor-keeper holds the old socket for a moment longer. Shut the socket down, so that no connection can
+            // be made to it in that time.
             try? Sockets.shutDown(descriptor.raw)
             close(socket, removesFile: true)
         }
@@ -464,8 +467,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 }
 
 extension AppMachine {
-    /// Whether the kernel must hold back what comes to the app's sockets, since this machine does not own the app; nil
-    /// if the app needs no owner.
+    /// Whether the kernel must hold back connections and data at the app's sockets, because this machine does not own
+    /// the app; nil if the app needs no owner.
     var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
 }
 

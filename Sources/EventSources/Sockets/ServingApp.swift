@@ -7,8 +7,8 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app with clients that was woken for an event and is suspended again when its background time ends. Shortly
-/// before that, the time is extended in three cases: a client waits for an answer, data moves on an incoming
+/// An app with clients that was woken for an event and is suspended again when its background time ends. Shortly before
+/// that end, torpord extends the time in three cases: a client waits for an answer, data moves on an incoming
 /// connection, or the app uses the processor while such a connection is open. Otherwise the app could be suspended in
 /// the middle of an answer.
 final class ServingApp: EventRoom {
@@ -71,7 +71,7 @@ final class ServingApp: EventRoom {
             for copy in copies { copy.descriptor.close() }
             return judge(open)
         }
-        // If not even inode numbers are known, find the connections by port.
+        // If the inode numbers of the app's sockets are unknown, find the connections by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
         owner.poll.ask(finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues in
             guard let self else { return }
@@ -92,7 +92,7 @@ final class ServingApp: EventRoom {
         let isBusy = isBusy(open)
         lookedAt = now
         processorTime = tree.processorTime()
-        // Extend the app's background time: it begins again now.
+        // Extend the app's background time by starting it again from now.
         if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 

@@ -17,7 +17,7 @@ final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
-    /// The last event, if it could not wake the app. It is retried.
+    /// The last event, if it could not wake the app and must be retried; nil otherwise.
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
@@ -73,7 +73,7 @@ final class SleepingSockets: EventRoom {
 
     // MARK: Copies
 
-    /// Searches for the app's sockets, a time slice at a time. Then watches or polls them.
+    /// Searches for the app's sockets in time slices. Then watches or polls them.
     func find() {
         guard !isOver else { return }
         let finder = SocketFinder(tree, loop) { [weak self] finder in
@@ -119,8 +119,8 @@ final class SleepingSockets: EventRoom {
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
-            // Whether epoll's first report is only about data that was pending before, which the code above has
-            // handled.
+            // Whether epoll's first report can only be about data that was pending before. The code above has handled
+            // that data.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
@@ -139,9 +139,9 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Shuts down idle connections of clients, and all connections of clients whose data would not wake the app. A
-    /// connection is not idle if data is unread or its client waits for an answer. Since a shutdown affects the app's
-    /// own sockets too, the app sees the end when it runs again. Connections between the app's own processes stay.
-    /// Returns the inode numbers of the sockets that were shut down.
+    /// connection is not idle if it has unread data or its client waits for an answer. A shutdown affects the app's own
+    /// socket too, so the app sees the end of the connection when it runs again. Connections between the app's own
+    /// processes stay open. Returns the inode numbers of the sockets that were shut down.
     private func shutDownIdle(_ copies: [SocketCopy], _ places: ListeningPlaces) -> Set<UInt32> {
         let members = Set(tree.quickMembers())
         let ends = Set(copies.compactMap { $0.facts.isConnected ? $0.facts.end($0.facts.local) : nil })
@@ -177,8 +177,8 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Wakes the app for data that was pending when the app was suspended: at once, or later if the app left the data
-    /// unread in earlier suspensions. `listening`: the places of the TCP sockets with pending connections, which the
-    /// kernel can tell apart.
+    /// unread in earlier suspensions. `listening`: the places of the TCP sockets with pending connections; for these,
+    /// the kernel can say which connections are pending.
     private func judge(
         _ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)],
         listening: [UInt32: UInt64]
@@ -211,7 +211,8 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // Only an event with a message can be refused, and this event has none. The call may close this object.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
+        // Note that the call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
@@ -234,7 +235,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ finder: SocketFinder, _ obstacle: Errno) {
-        // If not even inode numbers are known, find the sockets by port.
+        // If the inode numbers of the app's sockets are unknown, find the sockets by port.
         let ports = finder.numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues, before in
             guard let self else { return }

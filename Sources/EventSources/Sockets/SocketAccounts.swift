@@ -9,7 +9,7 @@ import Linux
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
-    /// An ID that no file can have: chown(2) takes it as "do not change".
+    /// An ID that no file can have. chown(2) takes this value as "do not change".
     private static let nobody = UInt32.max
 
     /// Creates an empty value.

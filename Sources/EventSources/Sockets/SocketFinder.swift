@@ -5,8 +5,8 @@ import EventLoop
 import Linux
 import Processes
 
-/// Finds the sockets of an app's processes, in time slices, and copies them. If copying is forbidden or there are too
-/// many sockets, the result is only their inode numbers.
+/// Finds the sockets of an app's processes, in time slices so that the event loop is not blocked, and copies them. If
+/// copying is forbidden or there are too many sockets, the result contains only their inode numbers.
 final class SocketFinder {
     private(set) var copies: [SocketCopy] = []
     /// The inode numbers of the sockets, if the sockets were not copied; otherwise empty.
@@ -29,7 +29,7 @@ final class SocketFinder {
     private var isOver = false
     private var knownNamespaces: Set<UInt64> = []
 
-    /// The maximum number of namespaces to poll. A container has one.
+    /// The maximum number of network namespaces to poll. A container has one.
     private static let mostNamespaces = 8
     private static let ownNamespace = try? ProcFS.networkNamespace(ThisProcess.pid)
     /// The maximum time for which one slice blocks the event loop.

@@ -5,12 +5,13 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// Which events at sockets that an app opened itself wake the app, by its configuration.
+/// Which events wake an app if they happen at sockets that the app opened itself, as its configuration says.
 struct ConnectionWish: Hashable {
     /// How connections to the app's own listening sockets, and data on connections that it accepted, wake the app:
     /// `wake_on_connect`.
     let incoming: WakeManner
-    /// Whether data on network connections that the app did not accept wakes the app: the background mode `voip`.
+    /// Whether data wakes the app if it comes on a network connection that the app did not accept, such as one that the
+    /// app made itself: the background mode `voip`.
     let outgoing: Bool
     /// Whether torpord binds sockets for the app (`sockets`). If so, later data on connections accepted from these
     /// sockets wakes the app too.
@@ -80,8 +81,8 @@ extension SocketTraffic {
     func owesAnswer(_ specification: AppSpecification) -> Bool {
         let most = specification.answerTime
         if let unanswered { return most.map { unanswered < $0 } ?? true }
-        // Data came in the same clock tick in which the app sent its last answer. It may be a new question, but
-        // rarely is, so the client is assumed to wait only for a short time.
+        // The last data came in the same clock tick in which the app sent its last answer, so it could be a new
+        // question. It rarely is one, so assume only for a short time that the client waits.
         let eventTime = specification.rules.eventTime ?? .seconds(2)
         return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
     }
@@ -136,14 +137,18 @@ extension SocketQueue {
 /// further suspension that begins with unread data on the same socket delays the wake-up more. Data that comes later
 /// wakes the app at once.
 ///
-/// At a listening socket, the pending connections may be others each time: on a busy port, some client connects each
-/// time just as the app is suspended. So connections cause a delay only if one of them waited already in the last
-/// suspension, and the app was awake for a second or more and could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
-/// for an answer (``SocketTraffic/owesAnswer(_:)``).
+/// At a listening socket, the pending connections may be different ones each time: on a busy port, some client always
+/// connects just as the app is suspended. So connections cause a delay only if two conditions are met. One of them was
+/// already pending in the last suspension, and the app was then awake for a second or more, so that it could have
+/// accepted the connection.
+///
+/// There is no delay for data that came since the last suspension, nor while a client waits for an answer
+/// (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
     /// The data or connection that is pending at a socket.
     enum Pending: Hashable {
-        /// Connections that wait to be accepted. `ids`: the number of each; nil if the kernel does not report it.
+        /// Connections that wait to be accepted. `ids`: a number that identifies each; nil if the kernel does not
+        /// report it.
         case connection(ids: Set<UInt64>?)
         /// An answer that a client waits for.
         case answer
@@ -154,7 +159,7 @@ struct LeftBehind {
     private var times: [UInt32: Int] = [:]
     /// The connections that waited at each listening socket in the last suspension.
     private var unaccepted: [UInt32: Set<UInt64>] = [:]
-    /// The longest delay if the kernel does not report which connections wait.
+    /// The longest delay if the kernel does not report which connections are pending, because each could be a new one.
     private static let longestForUnknown = Duration.seconds(1)
 
     var isEmpty: Bool { times.isEmpty }

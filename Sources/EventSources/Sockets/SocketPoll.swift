@@ -28,8 +28,8 @@ final class SocketPoll {
     private var underWay: Set<AppID>?
 
     private static let interval = Duration.milliseconds(500)
-    /// A poll uses at most a twentieth of the time: after a slow poll, the interval is this many times the poll's
-    /// duration.
+    /// Polling takes at most a twentieth of a thread's time: after a slow poll, the interval is this many times the
+    /// poll's duration.
     private static let share = 20
 
     private struct Answer: Sendable {
@@ -42,8 +42,8 @@ final class SocketPoll {
         work = BackgroundWorker(loop, named: "sockets")
     }
 
-    /// Polls these sockets, and those at these ports, until ``remove(_:)``. `namespaces`: the other network namespaces in
-    /// which the app has sockets.
+    /// Polls the sockets with these inode numbers, and the sockets at these ports, until ``remove(_:)`` is called.
+    /// `namespaces`: the other network namespaces in which the app has sockets.
     func add(
         _ app: AppID,
         _ sockets: Set<UInt32>,

@@ -22,7 +22,7 @@ package final class SocketSearch {
     private var count = 0
     private var namespaces: Set<UInt64> = []
 
-    /// The maximum number of descriptors to read, which takes half a second. No usual program has more.
+    /// The maximum number of descriptors to read, which takes half a second. No normal program has more.
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 

@@ -18,7 +18,7 @@ final class SocketSet {
     /// When the last wake-up by a connection was refused, and the app's state at that time; nil if it was not
     /// refused, or connections may wake the app again.
     var refusal: Refusal?
-    /// Why none of the app's sockets is bound; nil if they should be.
+    /// Why torpord has closed the app's sockets on purpose; nil if the sockets should be bound.
     var refused: ListeningSockets.Refusal?
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
@@ -29,20 +29,21 @@ final class SocketSet {
     var unserved = Unserved()
 
     struct Unserved {
-        /// How many such runs in a row cause no delay yet, since these runs may have accepted a connection after all:
-        /// in the first run arrivals are not counted, and in the second run an accept may be hidden because the loop
-        /// has reported several arrivals as one.
+        /// How many runs in a row may accept no connection without causing a delay, because the app may have accepted a
+        /// connection unnoticed. In the first run, arrivals are not counted. In the second run, the loop may report
+        /// several arrivals as one, which hides an accept.
         static let tolerated = 2
 
-        /// How many runs in a row accepted no connection, as far as is known.
+        /// The number of consecutive runs that accepted no connection, as far as is known.
         var count = 0
-        /// Until when connections do not launch the app, after several such runs; nil if there is no delay.
+        /// After several runs that accepted no connection, connections do not launch the app for some time. This is the
+        /// end of that delay; nil if there is none.
         var until: Duration?
         var timer: TimerSource?
-        /// The socket whose connections the last such run did not accept.
+        /// The socket that had connections when a run last ended without accepting any.
         var socket: ListeningSocket?
-        /// The current run, if a connection has launched this run or the previous one; nil if the run need not be
-        /// judged.
+        /// The current run, if a connection has launched this run or the previous one; nil if it does not matter
+        /// whether the run accepts a connection.
         var run: Run?
 
         /// Ends the delay, so that connections launch the app again.
@@ -54,8 +55,8 @@ final class SocketSet {
     }
 
     /// What the queue of a socket shows about a run of the app. The kernel does not count accepted connections, but
-    /// only an accept makes the queue shorter. So if fewer connections wait than waited and arrived, the app has
-    /// accepted one.
+    /// only an accept makes the queue shorter. So if the queue is shorter than the connections before the run plus
+    /// those that arrived since, the app has accepted one.
     final class Run {
         let socket: ListeningSocket
         let since: Duration
@@ -91,8 +92,8 @@ final class SocketSet {
             return left == 0 || left < waiting + arrived
         }
 
-        /// Counts arrivals by this watch from now on. `isReadable`: whether connections wait already. The loop reports
-        /// these once too, so that report must not count.
+        /// Counts arrivals by this watch from now on. `isReadable`: whether connections are queued already. The loop
+        /// reports these once too, and that report must not count as an arrival.
         func count(by counter: IOSource?, isReadable: Bool) {
             self.counter = counter
             guard counter != nil else { return }
@@ -110,7 +111,7 @@ final class SocketSet {
         let of: Situation
     }
 
-    /// The app's state at the time of a refusal. If the state changes, a wake-up is tried again.
+    /// The facts about the app on which a refusal depends. If they change, a wake-up is tried again.
     struct Situation: Equatable {
         let state: AppState
         let incarnation: UInt32

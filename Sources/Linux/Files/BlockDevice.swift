@@ -8,7 +8,7 @@ public enum BlockDevice {
     /// - Parameter root: a prefix for paths below `/sys`; empty except in tests.
     public static func isRotational(_ path: String, root: String = "") -> Bool? {
         for folder in folders(of: path, root: root) {
-            // A partition has no queue directory of its own: use that of its disk, one directory up.
+            // A partition has no queue directory of its own, so use that of its disk, which is one directory up.
             for file in [folder + "/queue/rotational", folder + "/../queue/rotational"] {
                 if let text = try? File.readString(file) { return text.hasPrefix("1") }
             }

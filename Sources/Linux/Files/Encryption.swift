@@ -3,8 +3,8 @@
 import CLinux
 import Glibc
 
-/// Folders that the kernel encrypts (fscrypt, version 2 of its policies). The kernel gets keys for each filesystem
-/// separately. Each encrypted folder stores the identifier of its key.
+/// Folders that the kernel encrypts (fscrypt, version 2 of its policies). An encrypted folder stores the identifier of
+/// its key. The kernel must be given the key separately for each filesystem.
 public enum Encryption {
     /// The kernel's identifier of a key: a hash from which the key cannot be computed.
     public typealias Identifier = [UInt8]
@@ -14,7 +14,7 @@ public enum Encryption {
     /// The length of a key, in bytes.
     public static let keyLength = 64
 
-    /// Whether a folder is encrypted, or could be.
+    /// Whether a folder is encrypted, and whether it could be.
     public enum Standing: Hashable, Sendable {
         /// The folder is encrypted. The kernel needs the key with this identifier to read its content.
         case encrypted(Identifier)
@@ -28,11 +28,12 @@ public enum Encryption {
     public enum KeyStatus: Int32, Sendable {
         case absent = 1
         case present
-        /// The key was removed, but files that were opened while the key was present are still in use, and readable.
+        /// The key was removed, but files that were opened before the removal are still in use, and stay readable until
+        /// they are closed.
         case incompletelyRemoved
     }
 
-    /// Asks the kernel whether an open folder is encrypted, or could be.
+    /// Asks the kernel whether an open folder is encrypted, and whether it could be.
     public static func standing(of folder: Folder) throws(Errno) -> Standing {
         var identifier = Identifier(repeating: 0, count: identifierLength)
         do throws(Errno) {
@@ -81,7 +82,7 @@ public enum Encryption {
             let flags = try call { tlx_fscrypt_remove(folder.raw, key, Users.isRoot ? 1 : 0) }
             return flags & 2 != 0 ? .othersHaveIt : flags & 1 != 0 ? .busy : .whole
         } catch {
-            // ENOKEY: the kernel does not have the key, so nothing is left to remove.
+            // ENOKEY: the kernel does not have the key, so there is nothing to remove.
             if error.rawValue == ENOKEY { return .whole }
             throw error
         }
@@ -103,8 +104,8 @@ public struct FileIdentity: Hashable, Sendable {
     /// Creates an identity from its parts.
     public init(device: UInt64, inode: UInt64) { (self.device, self.inode) = (device, inode) }
 
-    /// Reads the identity of the file at a path, following symlinks. For a network filesystem, the call does not ask
-    /// the server (AT_STATX_DONT_SYNC).
+    /// Reads the identity of the file at a path, following symlinks. On a network filesystem, the call uses cached
+    /// values and does not ask the server (AT_STATX_DONT_SYNC).
     public init(of path: String) throws(Errno) {
         var (device, inode): (UInt64, UInt64) = (0, 0)
         _ = try call { tlx_identity(AT_FDCWD, path, &device, &inode) }
@@ -113,8 +114,8 @@ public struct FileIdentity: Hashable, Sendable {
 }
 
 extension Folder {
-    /// The identities of the folder and of everything below it on the same filesystem. Stops after `limit` identities,
-    /// and at the time `end` (CLOCK_MONOTONIC).
+    /// The identities of the folder and of everything below it on the same filesystem. The search stops after `limit`
+    /// identities, or at the time `end` (CLOCK_MONOTONIC).
     public func identities(atMost limit: Int, until end: Duration) -> Set<FileIdentity> {
         var found: Set<FileIdentity> = []
         guard let status = try? status() else { return found }
@@ -150,7 +151,7 @@ extension FileIdentity {
     }
 }
 
-/// Compares what two threads have in common (kcmp(2)).
+/// Tells whether two threads share a table of the kernel (kcmp(2)).
 public enum TaskComparison {
     /// A table of the kernel that several threads may share.
     public enum Table: Int32, Sendable {
@@ -160,8 +161,8 @@ public enum TaskComparison {
         case folders
     }
 
-    /// Whether two threads share a table; nil if the kernel does not say, because a thread has ended or this process
-    /// may not inspect it.
+    /// Whether two threads share a table. Nil if the kernel cannot tell, because a thread has ended or this process may
+    /// not inspect it.
     public static func shares(_ table: Table, _ first: Int32, _ second: Int32) -> Bool? {
         let order = tlx_compare_tasks(first, second, table.rawValue)
         return order < 0 ? nil : order == 0

@@ -4,8 +4,8 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Removes a user's files in a folder on tmpfs or ramfs and in its subfolders; the folders stay. Symlinks are not
-    /// followed. Returns the bytes freed.
+    /// Removes a user's files in a folder on tmpfs or ramfs and in its subfolders. The folders themselves are kept.
+    /// Symlinks are not followed. Returns the bytes freed.
     ///
     /// Throws EACCES if the folder belongs to another user, EOPNOTSUPP if the folder is not in memory.
     public static func purge(_ path: String, ownedBy user: UInt32) throws(Errno) -> UInt64 {
@@ -37,9 +37,9 @@ extension File {
         return bytes
     }
 
-    /// Punches a hole as large as the file: its content becomes zeros that take no memory. Returns the bytes freed.
-    /// Throws EOPNOTSUPP if the file is not in memory, EBADF if the descriptor is not open for writing, EPERM if the
-    /// file is sealed.
+    /// Frees the memory of a file in memory by punching a hole of the file's size. The file keeps its size, and its
+    /// content becomes zeros. Returns the bytes freed. Throws EOPNOTSUPP if the file is not in memory, EBADF if the
+    /// descriptor is not open for writing, EPERM if the file is sealed.
     public static func empty(_ descriptor: Int32) throws(Errno) -> UInt64 {
         guard try isInMemory("/proc/self/fd/\(descriptor)") else { throw .notSupported }
         let before = try status(descriptor: descriptor).allocated

@@ -30,11 +30,11 @@ public struct FileStatus: Hashable, Sendable {
     public let modifiedMicroseconds: Int64
     /// The time of the last modification, in nanoseconds since 1970.
     public let modifiedNanoseconds: Int64
-    /// The time of the last change of content, mode, owner or links, in nanoseconds since 1970. Unlike the
-    /// modification time, programs cannot set it.
+    /// The time of the last change of content, mode, owner or links, in nanoseconds since 1970. Unlike the modification
+    /// time, a program cannot set this time.
     public let changedNanoseconds: Int64
-    /// The time of the last access, in microseconds since 1970. Its precision depends on the mount options (mount(8),
-    /// relatime).
+    /// The time of the last access, in microseconds since 1970. How often the kernel updates it depends on the mount
+    /// options (mount(8), relatime).
     public let accessedMicroseconds: Int64
 
     init(_ raw: stat) {
@@ -64,7 +64,7 @@ public struct FileStatus: Hashable, Sendable {
     }
 }
 
-/// Flags to open a file with; O_CLOEXEC is always set.
+/// Flags for opening a file. O_CLOEXEC is always set.
 public struct OpenFlags: OptionSet, Sendable {
     /// The flags as open(2) takes them.
     public let rawValue: Int32
@@ -110,7 +110,7 @@ public enum File {
         try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
-    /// Returns the whole content of a regular file at a path that a user chose; nil if another kind of file is there.
+    /// Returns the whole content of a regular file at a path that a user chose; nil if the file is of another kind.
     /// Does not block on a FIFO. Throws EFBIG if the file has more than `limit` bytes.
     public static func readRegular(_ path: String, limit: Int) throws(Errno) -> [UInt8]? {
         try open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
@@ -119,9 +119,10 @@ public enum File {
         }
     }
 
-    /// Reads from the current position to the end. Throws EFBIG for more than `limit` bytes.
+    /// Reads from the current position to the end. Throws EFBIG if that is more than `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        // Most files read here are short files below /proc or /sys: a buffer on the stack avoids a large allocation.
+        // Most files read here are short files below /proc or /sys. A buffer on the stack avoids a large allocation on
+        // the heap.
         var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
             buffer throws(Errno) -> [UInt8] in
             var content: [UInt8] = []
@@ -142,8 +143,8 @@ public enum File {
         }
     }
 
-    /// Reads the whole content of a file that the kernel writes when it is read, below /proc or /sys. Usually that
-    /// takes one read(2) and no memory of the heap. Throws EFBIG for more than `limit` bytes.
+    /// Reads the whole content of a file below /proc or /sys, which the kernel generates when it is read. Usually this
+    /// takes one read(2) and no heap memory. Throws EFBIG if the content has more than `limit` bytes.
     public static func withKernelFile<T>(
         _ path: String,
         limit: Int = 1 << 20,
@@ -154,7 +155,8 @@ public enum File {
         return try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer throws(Errno) -> T in
             let count = try call { Glibc.read(raw, buffer.baseAddress, buffer.count) }
             let start = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // A read ends early only if the next line does not fit, and no line has half of this.
+            // A read returns less than the buffer's size only at the end of the file, or if the next line does not fit.
+            // A line is never longer than half the buffer, so if half the buffer is free, the file has ended.
             if count <= buffer.count / 2 { return body(start) }
             let content = [UInt8](start) + (try read(descriptor: raw, limit: limit))
             return content.withUnsafeBytes(body)
@@ -193,9 +195,9 @@ public enum File {
         }
     }
 
-    /// Replaces a file's content atomically: readers see either the old content or the new. The new content is sure
-    /// to survive a power failure only with `sync`. `draft` is the path of the temporary file, which must be on the
-    /// same filesystem.
+    /// Replaces a file's content atomically: readers see either the old or the new content. Only with `sync` is the new
+    /// content certain to survive a power failure. `draft` is the path of the temporary file, which must be on the same
+    /// filesystem.
     public static func replace(
         _ path: String,
         _ bytes: [UInt8],
@@ -216,7 +218,7 @@ public enum File {
         }
     }
 
-    /// Makes one directory.
+    /// Creates one directory. Its parent must exist.
     public static func makeDirectory(_ path: String, mode: UInt32 = 0o755) throws(Errno) {
         try call { mkdir(path, mode_t(mode)) }
     }
@@ -273,7 +275,7 @@ public enum File {
         try call { tlx_rename_exclusive(from, to) }
     }
 
-    /// The result of stat(2), or lstat(2) without `followLinks`.
+    /// The result of stat(2) or, if `followLinks` is false, of lstat(2).
     public static func status(_ path: String, followLinks: Bool = true) throws(Errno) -> FileStatus {
         var raw = stat()
         try call { followLinks ? stat(path, &raw) : lstat(path, &raw) }
@@ -332,8 +334,8 @@ public enum File {
         return names
     }
 
-    /// Visits the names in a directory (unordered, without `.` and `..`) until `body` returns false. The directory is
-    /// read in steps, so memory use does not depend on the number of names.
+    /// Calls `body` with each name in a directory (unordered, without `.` and `..`), until `body` returns false. Reads
+    /// the directory in steps, so that memory use does not depend on the number of names.
     public static func eachName(
         in path: String,
         _ body: (UnsafePointer<CChar>) -> Bool
@@ -355,7 +357,8 @@ public enum File {
         try call { mkfifo(path, mode_t(mode)) }
     }
 
-    /// Creates another name for the file at `path`, which is not followed if it is a symlink.
+    /// Creates another name (hard link) for the file at `path`. If `path` is a symlink, the symlink itself gets the
+    /// other name.
     public static func hardLink(_ path: String, at name: String) throws(Errno) {
         try call { linkat(AT_FDCWD, path, AT_FDCWD, name, 0) }
     }
@@ -369,7 +372,7 @@ public enum File {
             try call { chmod(path, mode_t(mode)) }
             return
         }
-        // Before Linux 6.6, fchmodat(2) cannot refuse to follow a symlink.
+        // Before Linux 6.6, fchmodat(2) cannot be told not to follow a symlink, so use a descriptor.
         let node = try open(path, [.path, .noFollow])
         guard try status(descriptor: node.raw).kind != .link else { throw .tooManySymbolicLinkLevels }
         _ = try node.withRaw { raw throws(Errno) in try call { chmod("/proc/self/fd/\(raw)", mode_t(mode)) } }
@@ -390,8 +393,8 @@ public enum File {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
-    /// Allocates at least `size` bytes on the disk. A full disk then throws ENOSPC here. Without this call, a later
-    /// write to a mapping of the file could raise SIGBUS instead.
+    /// Allocates at least `size` bytes on the disk. If the disk is full, this call throws ENOSPC. Without this call, a
+    /// later write to a mapping of the file could raise SIGBUS instead.
     public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
         let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
         if error != 0 { throw Errno(rawValue: error) }
@@ -409,7 +412,7 @@ public enum File {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }
 
-    /// Sets the file position relative to the start or the end; returns the new position.
+    /// Sets the file position relative to the start or, if `fromEnd`, to the end of the file. Returns the new position.
     @discardableResult
     public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
@@ -420,8 +423,8 @@ public enum File {
         Int64(try call { lseek(descriptor, 0, SEEK_CUR) })
     }
 
-    /// Reads up to `maximum` bytes at `offset` without moving the position; returns fewer only at the end of the
-    /// file.
+    /// Reads up to `maximum` bytes at `offset` without moving the file position. Returns fewer bytes only at the end of
+    /// the file.
     public static func read(_ descriptor: Int32, at offset: UInt64, maximum: Int) throws(Errno) -> [UInt8] {
         var failure: Errno?
         let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, count in
@@ -435,8 +438,8 @@ public enum File {
         return bytes
     }
 
-    /// Reads at `offset` without moving the position until the buffer is full or the file ends; returns the number of
-    /// bytes.
+    /// Reads at `offset` until the buffer is full or the file ends, without moving the file position. Returns the
+    /// number of bytes read.
     public static func read(
         _ descriptor: Int32,
         at offset: UInt64,
@@ -453,7 +456,7 @@ public enum File {
         return done
     }
 
-    /// Writes all of `bytes` at `offset` without moving the position.
+    /// Writes all of `bytes` at `offset` without moving the file position.
     public static func write(_ descriptor: Int32, at offset: UInt64, _ bytes: [UInt8]) throws(Errno) {
         var done = 0
         while done < bytes.count {

@@ -10,7 +10,7 @@ extension Folder {
         public var made = 0
         /// How many bytes of file content were copied.
         public var bytes: UInt64 = 0
-        /// How many entries were skipped because their names exist in the target folder.
+        /// How many entries were skipped because their names already exist in the target folder.
         public var present = 0
         /// How many devices, FIFOs and sockets were found, which are not copied.
         public var special = 0
@@ -21,10 +21,10 @@ extension Folder {
     /// The maximum number of entries that are copied, including folders.
     public static let mostEntries = 100_000
 
-    /// Copies files, symlinks (as symlinks) and folders from `source`, unless this folder has an entry of that name:
-    /// nothing is overwritten. Each file is written in `draft`, a folder on the same filesystem, synchronised to the
-    /// disk, and then renamed, so that no partial file ever appears. Copies keep the permission bits without setuid,
-    /// setgid and sticky, and their owner always gets read and write access.
+    /// Copies files, symlinks (as symlinks) and folders from `source` into this folder. An entry whose name already
+    /// exists in this folder is skipped, so that nothing is overwritten. Each file is first written in `draft`, a
+    /// folder on the same filesystem, then synced to the disk and renamed, so that no partial file ever appears. Copies
+    /// keep the permission bits except setuid, setgid and sticky, and their owner always gets read and write access.
     ///
     /// - Throws: errors of reading or writing; EFBIG for more than ``mostEntries`` or too deep a tree.
     public func copyMissing(from source: Folder, draft: Folder, _ work: TreeWork) throws(TreeError) -> Copied {
@@ -80,7 +80,7 @@ extension Folder {
         do throws(Errno) {
             guard try status(name) != nil else { return false }
         } catch {
-            // EXDEV means that the name is a mount point. It exists, so nothing is copied to it.
+            // EXDEV: the name is a mount point in this folder. It exists already, so nothing is copied to it.
             guard error == .improperLink else { throw error }
         }
         result.present += 1
@@ -151,7 +151,7 @@ extension Folder {
         let status = try Self.at(place) { () throws(Errno) in
             try file.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
         }
-        // The entry is no longer a regular file: another file has replaced it since it was listed.
+        // Another file has replaced the entry since it was listed, and is not a regular file.
         guard status.kind == .regular else { return }
         let copy = try Self.at(place) { () throws(Errno) in
             try? draft.remove(Self.draftName)

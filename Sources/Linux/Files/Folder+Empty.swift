@@ -14,12 +14,12 @@ extension Folder {
         public var first: TreeError?
     }
 
-    /// The maximum number of nested folders that are open at once, each with a descriptor.
+    /// The maximum number of nested folders that are open at the same time. Each uses a descriptor.
     static let deepest = 100
     private static let batch = 1024
 
-    /// Removes everything in the folder, with this thread's permissions. If a folder's mode denies access to its
-    /// owner, the mode is changed first.
+    /// Removes everything in the folder, with this thread's permissions. If the mode of a folder denies access to its
+    /// owner, changes the mode first.
     ///
     /// - Throws: only ECANCELED.
     public func empty(_ work: TreeWork) throws(TreeError) -> Emptied {
@@ -28,7 +28,7 @@ extension Folder {
         return result
     }
 
-    /// Empties a subfolder. If its mode denies access to its owner, the mode is changed first.
+    /// Empties a subfolder. If the mode of a folder denies access to its owner, changes the mode first.
     ///
     /// - Throws: ECANCELED, or the error of opening the subfolder.
     public func emptyFolder(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
@@ -84,7 +84,7 @@ extension Folder {
             do throws(Errno) {
                 try remove(name)
             } catch {
-                // unlink(2) of a directory: EISDIR on Linux, EPERM in POSIX.
+                // unlink(2) of a directory fails with EISDIR on Linux, and with EPERM in POSIX.
                 guard error == .isDirectory || error == .notPermitted else { throw error }
                 return try removeFolder(name, work, root, depth, &result)
             }
@@ -113,8 +113,8 @@ extension Folder {
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         if depth >= Self.deepest {
-            // The tree is too deep: move the subfolder to the top and empty it there, so that the numbers of
-            // descriptors and stack frames stay bounded.
+            // The tree is too deep. Move the subfolder to the top folder and empty it there, to limit the numbers of
+            // open descriptors and stack frames.
             let hoisted = ".torpor-deep-\(work.entries)"
             try call { renameat(raw, name.bytes, root.raw, hoisted) }
             return true
@@ -126,14 +126,15 @@ extension Folder {
         } catch {
             throw error.errno
         }
-        // The folder is not empty, because an entry in it could not be removed, which is counted already.
+        // The folder is not empty, because an entry in it could not be removed. That entry is already counted in
+        // `left`.
         if result.left > before { return false }
         try removeFolder(name)
         result.removed += 1
         return true
     }
 
-    /// Opens a folder. If the folder's mode denies access to its owner, the mode is changed first.
+    /// Opens a folder. If the folder's mode denies access to its owner, changes the mode first.
     private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
         do throws(Errno) {
             return try folder(name)

@@ -4,10 +4,10 @@ import CLinux
 import Glibc
 
 extension Folder {
-    /// Opens a file in the folder; never follows a symlink, never blocks on a FIFO.
+    /// Opens a file in the folder. Does not follow a symlink, and does not block on a FIFO.
     public func openFile(_ name: FileName) throws(Errno) -> Descriptor { try open(name, [.read, .nonBlocking]) }
 
-    /// Opens a file in the folder for reading and writing, and creates the file if necessary; never follows a
+    /// Opens a file in the folder for reading and writing, and creates the file if necessary. Does not follow a
     /// symlink.
     ///
     /// - Parameter isNew: whether to throw EEXIST if the file exists.
@@ -28,7 +28,7 @@ extension Folder {
         }
     }
 
-    /// The space on the folder's filesystem.
+    /// The capacity and free space of the folder's filesystem.
     public func space() throws(Errno) -> FilesystemSpace {
         try descriptor.withRaw { raw throws(Errno) in try FilesystemSpace(of: raw) }
     }

@@ -35,7 +35,7 @@ extension Folder {
         return size
     }
 
-    /// Visits everything in the folder until `visit` returns false. Returns whether everything was visited.
+    /// Calls `visit` for everything in the folder until `visit` returns false. Returns whether everything was visited.
     @discardableResult
     private func each(
         _ work: TreeWork,
@@ -49,7 +49,7 @@ extension Folder {
         }
         for name in names {
             try work.step(place(name), entries: 1)
-            // The entry was removed after it was listed, is a mount point, or cannot be inspected.
+            // The entry was removed after it was listed, or it is a mount point, or it cannot be inspected.
             guard let found = try? status(name) else {
                 failed()
                 continue
@@ -84,11 +84,11 @@ extension Folder {
 
     private static let mostCandidates = 100_000
 
-    /// Removes regular files until `bytes` are freed. The files that were neither read nor changed for the longest time
-    /// are removed first. Leaves folders, and files with several hard links, whose removal would free nothing.
-    /// ``TreeWork/cancel()`` stops the removal early.
+    /// Removes regular files until `bytes` are freed. Files that were neither read nor changed for the longest time are
+    /// removed first. Keeps folders, and files with several hard links, because removing one of the links frees
+    /// nothing. ``TreeWork/cancel()`` stops the removal early.
     public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
-        // Each folder refers to its parent by index in this array: full paths would take too much memory.
+        // A folder refers to its parent by an index in this array, because full paths would use too much memory.
         var folders: [(parent: Int, name: FileName)] = [(-1, FileName("."))]
         var candidates: [Candidate] = []
         try? gather(work, 0, 0, &folders, &candidates)
@@ -147,10 +147,10 @@ extension Folder {
 
     // MARK: Another owner
 
-    /// Changes the owner of this folder and of everything below it from the user `old` to `user`; entries of other
-    /// users stay as they are. The folder itself is changed last: if the work is interrupted, the folder's old owner
-    /// shows that the work must be repeated. Files with several hard links keep their owner, since another link may be
-    /// outside the folder.
+    /// Changes the owner of this folder and of everything below it from the user `old` to `user`. Entries of other
+    /// users keep their owner. The folder itself is changed last: if the work is interrupted, the folder still has the
+    /// old owner, which shows that the work must be repeated. Files with several hard links keep their owner, because
+    /// another link may be outside the folder.
     ///
     /// - Throws: ECANCELED, or the error for the folder itself.
     public func give(
@@ -214,7 +214,7 @@ extension Folder {
     }
 }
 
-/// The space on a filesystem.
+/// The capacity and free space of a filesystem.
 public struct FilesystemSpace: Hashable, Sendable {
     /// The filesystem's capacity in bytes.
     public let total: UInt64

@@ -25,7 +25,7 @@ extension Folder {
     }
 }
 
-/// fs-verity: the kernel verifies each block of a protected file when the block is read.
+/// fs-verity: the kernel verifies each block of a protected file when it reads the block from the disk.
 public enum Verity {
     /// Enables fs-verity for a file, which makes it immutable. The descriptor must be open for reading, and no process
     /// may have the file open for writing.

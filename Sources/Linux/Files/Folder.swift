@@ -26,7 +26,7 @@ public struct FileName: Hashable, Sendable {
     public var text: String { String(terminatedWire: bytes) }
 }
 
-/// An error on a file tree, with the path of the file or folder.
+/// An error that occurred in a file tree, with the path of the file or folder.
 public struct TreeError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The path relative to the folder that was processed; empty for that folder itself.
     public let path: String
@@ -40,7 +40,8 @@ public struct TreeError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String { path.isEmpty ? "\(errno)" : "\(path): \(errno)" }
 }
 
-/// The progress of work on a file tree. Another thread may read the progress or cancel the work.
+/// The progress of a task on a file tree, such as copying or removing. Another thread may read the progress or cancel
+/// the task.
 public final class TreeWork: Sendable {
     private struct State {
         var isCancelled = false
@@ -72,8 +73,8 @@ public final class TreeWork: Sendable {
     }
 }
 
-/// An open folder whose entries are accessed by name. Symlinks are not followed, and mount points are not entered,
-/// since a mounted filesystem could block. Even if the folder is renamed, all work stays in this folder.
+/// An open folder. Its entries are accessed by name, so that all work stays in this folder even if the folder is
+/// renamed. Symlinks are not followed. Mount points are not entered, because a mounted filesystem could block.
 ///
 /// The functions may block on the disk: do not call them on the event loop.
 public final class Folder {
@@ -154,7 +155,7 @@ public final class Folder {
     ///
     /// - Parameter hidden: names to leave out.
     public func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
-        // Reopen the folder, since a descriptor's read position continues where the last listing ended.
+        // Open the folder again, because the read position of `descriptor` is where the last listing ended.
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }
@@ -177,7 +178,7 @@ public final class Folder {
         return found
     }
 
-    /// All names in the folder. Throws ENFILE (used for nothing else here) if there are more than `count`.
+    /// All names in the folder. Throws ENFILE if there are more than `count`; no other call here throws ENFILE.
     func allNames(atMost count: Int) throws(Errno) -> [FileName] {
         let names = try names(atMost: count + 1)
         if names.count > count { throw .tooManyOpenFilesInSystem }

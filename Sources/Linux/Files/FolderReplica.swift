@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// Why a replica of a folder cannot be made, or is not like its original.
+/// Why a replica of a folder cannot be made, or how the replica differs from its original.
 public struct ReplicaError: Error, CustomStringConvertible {
     /// The path in the folder; empty for the folder itself.
     public let path: String
@@ -25,16 +25,18 @@ public struct ReplicaError: Error, CustomStringConvertible {
     public var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
 }
 
-/// A copy of a folder with all that belongs to its files: content, modes, owners, times of modification and access,
-/// extended attributes (access control lists among them), hard links within the folder, and holes. Symlinks are copied
-/// and never followed; mount points are not entered. Devices are not copied: they are an error.
+/// Makes an exact copy (replica) of a folder and compares it with the original. The replica includes file content,
+/// modes, owners, times of modification and access, extended attributes (and so access control lists), hard links
+/// within the folder, and holes. Symlinks are copied as symlinks and not followed. A mount point or a device in the
+/// folder is an error.
 ///
-/// The copy must be empty at first, and no process may change either folder. The functions may block on the disk: do
-/// not call them on the event loop.
+/// The target folder must be empty at first, and no process may change either folder during the work. The functions may
+/// block on the disk: do not call them on the event loop.
 public struct FolderReplica {
     private let source: Folder
     private let copy: Folder
-    /// Files with several names: for copying, the path of the first one, for comparing, the file that it must be.
+    /// For files with several hard links. `firstPaths` is used for copying: the path at which the copy of the file was
+    /// created. `twins` is used for comparing: which file of the copy corresponds to a file of the original.
     private var firstPaths: [FileIdentity: [UInt8]] = [:]
     private var twins: [FileIdentity: FileIdentity] = [:]
     /// How many files, symlinks and folders were copied.
@@ -42,19 +44,19 @@ public struct FolderReplica {
     /// How many bytes of content were copied.
     public private(set) var bytes: UInt64 = 0
 
-    /// The most folders that may lie in one another. Each level takes two descriptors and a frame of the stack.
+    /// How deep folders may be nested. Each level uses two descriptors and one stack frame.
     static let deepest = 400
-    /// How much is read at once.
+    /// How many bytes are read at a time.
     private static let piece = 1 << 20
 
-    /// Names the original and its copy; nothing is copied yet.
+    /// Prepares to copy the folder `source` into the empty folder `copy`. Nothing is copied yet.
     public init(of source: Folder, in copy: Folder) { (self.source, self.copy) = (source, copy) }
 
     private static func at<T>(_ place: String, _ body: () throws(Errno) -> T) throws(ReplicaError) -> T {
         do throws(Errno) {
             return try body()
         } catch {
-            // openat2 with RESOLVE_NO_XDEV.
+            // EXDEV: openat2(2) with RESOLVE_NO_XDEV has refused to enter a mount point.
             if error == .improperLink { throw ReplicaError(place, "is a mount point") }
             throw ReplicaError(place, error)
         }
@@ -64,7 +66,7 @@ public struct FolderReplica {
 
     // MARK: Copying
 
-    /// Copies everything, and returns when it is on the disk.
+    /// Copies everything, and returns when all of it is safely on the disk.
     public mutating func make() throws(ReplicaError) {
         try fill(copy, from: source, [], depth: 0)
         try Self.dress(copy.descriptor, like: source.descriptor, "")
@@ -106,7 +108,8 @@ public struct FolderReplica {
                     return try target.folder(name)
                 }
                 try fill(there, from: below, path, depth: depth + 1)
-                // Last: its default access control list would count for what is made in it, which changes its time.
+                // Do this after the folder is filled. A default access control list would otherwise apply to the new
+                // entries, and each new entry would change the folder's modification time.
                 try Self.dress(there.descriptor, like: below.descriptor, place)
             case .link:
                 try Self.at(place) { () throws(Errno) in try target.makeLink(name, to: try folder.linkTarget(name)) }
@@ -169,26 +172,28 @@ public struct FolderReplica {
                 at += UInt64(bytes.count)
                 total += UInt64(bytes.count)
             }
-            // The file has become shorter, which the comparison finds.
+            // The file has become shorter since it was listed. The later comparison reports that.
             if at < end { break }
         }
         try File.truncate(to, to: size)
         return total
     }
 
-    /// The next byte from `offset` on that is not in a hole (SEEK_DATA, 3); nil if only a hole follows.
+    /// The offset of the first data, not in a hole, at or after `offset` (SEEK_DATA has the value 3); nil if only a
+    /// hole follows.
     private static func data(_ descriptor: Int32, _ offset: UInt64) throws(Errno) -> UInt64? {
         do throws(Errno) {
             return UInt64(try call { lseek(descriptor, off_t(clamping: offset), 3) })
         } catch {
             if error.rawValue == ENXIO { return nil }
-            // A filesystem that knows no holes.
+            // The filesystem does not support holes, so all bytes are data.
             if error == .invalidArgument { return offset }
             throw error
         }
     }
 
-    /// The next hole from `offset` on (SEEK_HOLE, 4); the end of the file counts as one.
+    /// The offset of the first hole at or after `offset` (SEEK_HOLE has the value 4). The end of the file counts as a
+    /// hole.
     private static func hole(_ descriptor: Int32, _ offset: UInt64) throws(Errno) -> UInt64 {
         do throws(Errno) {
             return UInt64(try call { lseek(descriptor, off_t(clamping: offset), 4) })
@@ -207,7 +212,8 @@ public struct FolderReplica {
         try Self.dress(copy, like: original, place)
     }
 
-    /// Gives an open copy what its original has besides content. Both may be open with O_PATH.
+    /// Sets the owner, mode, extended attributes and times of a copy to those of its original. Both descriptors may be
+    /// open with O_PATH.
     private static func dress(_ copy: Descriptor, like original: Descriptor, _ place: String) throws(ReplicaError) {
         try at(place) { () throws(Errno) in
             try original.withRaw { from throws(Errno) in
@@ -216,10 +222,11 @@ public struct FolderReplica {
                     let path = "/proc/self/fd/\(to)"
                     let now = try File.status(descriptor: to)
                     if now.uid != status.uid || now.gid != status.gid {
-                        // AT_EMPTY_PATH, which needs _GNU_SOURCE.
+                        // 0x1000 is AT_EMPTY_PATH, which libc defines only with _GNU_SOURCE.
                         try call { fchownat(to, "", status.uid, status.gid, 0x1000) }
                     }
-                    // After the owner, whose change resets setuid and capabilities; before the access control list.
+                    // Set the mode after the owner, because a change of the owner resets setuid and capabilities. Set
+                    // it before the extended attributes, which may contain an access control list.
                     if status.kind != .link { try call { chmod(path, mode_t(status.mode)) } }
                     for (name, value) in try attributes("/proc/self/fd/\(from)") {
                         try call { tlx_set_attribute(path, name, value, UInt(value.count)) }
@@ -240,7 +247,7 @@ public struct FolderReplica {
         return timespec(tv_sec: Int((nanoseconds - part) / second), tv_nsec: Int(part))
     }
 
-    /// The extended attributes of a file by name, each name with its NUL.
+    /// The extended attributes of a file, by name. Each name ends with its NUL byte.
     private static func attributes(_ path: String) throws(Errno) -> [[CChar]: [UInt8]] {
         var found: [[CChar]: [UInt8]] = [:]
         do throws(Errno) {
@@ -256,13 +263,14 @@ public struct FolderReplica {
                 found[name] = value
             }
         } catch {
-            // EOPNOTSUPP: the filesystem has none.
+            // EOPNOTSUPP: the filesystem has no extended attributes.
             if error.rawValue != EOPNOTSUPP { throw error }
         }
         return found
     }
 
-    /// Only root may set labels, and a signature over the inode (EVM) would be wrong for the copy.
+    /// Whether an extended attribute is copied. Attributes of `security` are copied only by root, because only root may
+    /// set them. `security.evm` is never copied, because it is a signature that includes the inode number.
     private static func isCopied(_ name: ArraySlice<CChar>) -> Bool {
         let text = name.map { UInt8(bitPattern: $0) }
         if text.starts(with: "security.evm".utf8) { return false }
@@ -271,7 +279,8 @@ public struct FolderReplica {
 
     // MARK: Comparing
 
-    /// Compares everything, and reads the copy's content from the disk, not from memory. Throws if anything differs.
+    /// Compares the copy with the original. Reads the content of the copy from the disk, not from the page cache.
+    /// Throws if anything differs.
     public mutating func compare() throws(ReplicaError) {
         twins = [:]
         try compare(copy, with: source, depth: 0)
@@ -351,11 +360,12 @@ public struct FolderReplica {
     }
 
     private static func hasSameContent(_ from: Int32, _ to: Int32, _ size: UInt64) throws(Errno) -> Bool {
-        // What was written is on the disk since ``make()``: the kernel forgets it, so that it is read from there.
+        // Since ``make()``, the copy's content is on the disk. Drop it from the page cache, so that it is read from the
+        // disk.
         _ = posix_fadvise(to, 0, 0, POSIX_FADV_DONTNEED)
         var at: UInt64 = 0
         while at < size {
-            // Where both have a hole there is nothing to compare.
+            // Skip ranges in which both files have a hole.
             let begins = [try data(from, at), try data(to, at)].compactMap(\.self)
             guard let begin = begins.min(), begin < size else { return true }
             let count = Int(min(UInt64(piece), size - begin))
@@ -368,7 +378,7 @@ public struct FolderReplica {
 }
 
 extension Folder {
-    /// All names in the folder, in no order. Throws if the kernel cannot list all of them.
+    /// All names in the folder, unordered. Throws if the kernel cannot list all of them.
     func completeListing() throws(Errno) -> [FileName] {
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -381,7 +391,7 @@ extension Folder {
         defer { closedir(stream) }
         var found: [FileName] = []
         while true {
-            // readdir(3) returns NULL at the end and after an error.
+            // readdir(3) returns NULL both at the end and after an error. Only an error sets errno.
             Glibc.errno = 0
             guard let entry = readdir(stream) else {
                 let code = Glibc.errno

@@ -6,7 +6,7 @@ import WireText
 
 /// An instance of inotify(7), which watches files and directories.
 public final class Inotify {
-    /// Events to watch for, and events that occurred.
+    /// The events to watch for, or the events that occurred.
     public struct Events: OptionSet, Sendable, Hashable {
         /// The bits of inotify.
         public let rawValue: UInt32
@@ -36,7 +36,7 @@ public final class Inotify {
         public static let unmounted = Events(rawValue: UInt32(IN_UNMOUNT))
         /// The watch was removed; reported even if not requested.
         public static let ignored = Events(rawValue: UInt32(IN_IGNORED))
-        /// Events were lost since the queue was full; reported even if not requested, with −1 as watch.
+        /// Events were lost because the queue was full. Reported even if not requested, with −1 as the watch.
         public static let overflowed = Events(rawValue: UInt32(IN_Q_OVERFLOW))
 
         /// A name in a directory was added or removed.
@@ -63,7 +63,7 @@ public final class Inotify {
         descriptor = Descriptor(owning: try call { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) })
     }
 
-    /// Watches a directory: reports when a name in it, or the directory itself, is removed or moved away.
+    /// Watches a directory, and reports when a name in it, or the directory itself, is removed or moved away.
     public func watchRemovals(of directory: String) throws(Errno) {
         let events = IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR
         try call { inotify_add_watch(descriptor.raw, directory, UInt32(events)) }
@@ -74,15 +74,15 @@ public final class Inotify {
         while let bytes = try? Descriptor.read(descriptor.raw, maximum: 4096), !bytes.isEmpty {}
     }
 
-    /// Watches the file at a path for these events, in addition to those that it is watched for already. A symlink
-    /// itself is watched, not its target. All hard links of a file share one watch descriptor. May block on a disk or
-    /// a server.
+    /// Watches the file at a path for these events, in addition to the events for which it is already watched. If the
+    /// path is a symlink, the symlink itself is watched, not its target. All hard links of a file share one watch
+    /// descriptor. May block on a disk or a server.
     public static func watch(_ inotify: Int32, _ path: String, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_DONT_FOLLOW) | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, path, flags) }
     }
 
-    /// Watches an open file for these events; a descriptor opened with O_PATH suffices, even one of a symlink. Throws
+    /// Watches an open file for these events. A descriptor opened with O_PATH is enough, even for a symlink. Throws
     /// EACCES if this thread may not read the file.
     public static func watch(_ inotify: Int32, node: Int32, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_MASK_ADD)
@@ -92,7 +92,7 @@ public final class Inotify {
     /// Removes a watch.
     public func unwatch(_ watch: Int32) { _ = inotify_rm_watch(descriptor.raw, watch) }
 
-    /// Reads queued events, at most `maximum` bytes of them.
+    /// Reads queued events, with a total size of at most `maximum` bytes.
     public func read(maximum: Int = 16 << 10) -> [News] {
         guard let bytes = try? Descriptor.read(descriptor.raw, maximum: maximum) else { return [] }
         var news: [News] = []

@@ -4,9 +4,9 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Opens a device node or FIFO for reading and polling, without waiting for a modem's carrier or a FIFO's writer.
-    /// A terminal does not become the controlling terminal. A driver may take milliseconds: do not call it on the
-    /// event loop.
+    /// Opens a device node or FIFO for reading and polling, without waiting for a modem's carrier or a FIFO's writer. A
+    /// terminal does not become the controlling terminal. Do not call this on the event loop, because a driver may take
+    /// milliseconds.
     public static func openNode(_ path: String) throws(Errno) -> Descriptor {
         // Open a FIFO for writing too: otherwise it would report end-of-file whenever its last writer closes it.
         let isFIFO = try status(path).kind == .fifo

@@ -40,15 +40,16 @@ extension File {
         return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
-    /// Returns the absolute path without symlinks, `.` and `..`, if the kernel has all components cached: the call
-    /// never blocks on a disk or a server. Throws EAGAIN if a component is not cached, ENOSYS before Linux 5.6.
+    /// Returns the absolute path without symlinks, `.` and `..`, but only if the kernel has all components cached, so
+    /// that the call never blocks on a disk or a server. Throws EAGAIN if a component is not cached, ENOSYS before
+    /// Linux 5.6.
     public static func realPathInMemory(_ path: String) throws(Errno) -> String {
         do throws(Errno) {
             let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path, 1) })
             return try descriptor.withRaw { raw throws(Errno) in try readLink("/proc/self/fd/\(raw)") }
         } catch {
-            // The kernel also returns EAGAIN for a symlink that was not used for a day, since it would have to update
-            // the access time. So resolve the path step by step.
+            // The kernel also returns EAGAIN for a symlink that was not used for a day, because following it would
+            // update its access time. So resolve the path step by step.
             if error != .wouldBlock { throw error }
         }
         var rest = path.split(separator: "/").map(String.init)[...]

@@ -4,14 +4,14 @@ import CLinux
 import Glibc
 import WireText
 
-/// Reads files that a configuration names and that may be in folders where users other than root can write, such as
-/// an app's own folder. Reading may block on a disk or a server: do not call it on the event loop.
+/// Reads files that a configuration names and that may be in folders where users other than root can write, such as an
+/// app's own folder. Reading may block on a disk or a server: do not call it on the event loop.
 ///
-/// As long as only root or this process's user can have created the path's components, the path is followed normally.
-/// From the first component that another user can have created, symlinks are refused, and the rights of the reader
-/// (the user for whom the file is read) apply. The file must then belong to root, to this process's user, to its
-/// folder's owner or to the reader, and have no other hard link. A file's owner alone proves nothing: the owner of a
-/// folder can rename a file in it even if the file belongs to root.
+/// A path is followed normally up to the first component that a user other than root and this process's user could have
+/// created. From this component on, symlinks are refused, and the rights of the reader (the user for whom the file is
+/// read) apply. The file must then have only one hard link, and must belong to root, to this process's user, to its
+/// folder's owner or to the reader. The file's owner alone would not prove that the file is trusted: the owner of a
+/// folder can rename any file in it, even a file of root.
 public enum OwnedFile {
     /// Why a file was not read.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -21,10 +21,10 @@ public enum OwnedFile {
         case notRegular
         /// Another user could have put a different file at the path; the text gives the reason.
         case notTrusted(String)
-        /// This user may not read the file, and another user could have put the file there.
+        /// The reader may not read the file, and another user could have put the file there.
         case notAllowed(user: String)
 
-        /// The reason as the end of a sentence that starts with the path.
+        /// The reason, as the rest of a sentence that begins with the path.
         public var description: String {
             switch self {
             case .errno(let errno): "it cannot be read: \(errno)"
@@ -53,7 +53,7 @@ public enum OwnedFile {
         do throws(Errno) { return try body() } catch { throw .errno(error) }
     }
 
-    /// Opens a name in a folder, with the rights of `reader`; nil for this process's own.
+    /// Opens a name in a folder, with the rights of `reader`; nil means the process's own rights.
     private static func open(
         _ name: Substring,
         in folder: Descriptor,
@@ -129,9 +129,9 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        // In a sticky folder, a user can replace only its own entries. But from a folder of its own, it can move a file
-        // or symlink of root into the sticky folder: the kernel prevents this only for directories (rename(2)). So
-        // trust only directories.
+        // In a sticky folder, a user can replace only its own entries. But a user can move a file or symlink of root
+        // from a folder of its own into the sticky folder; the kernel prevents this only for directories (rename(2)).
+        // So trust only directories.
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 
@@ -150,7 +150,7 @@ public enum OwnedFile {
         _ seen: FileStatus,
         as reader: FileRights?
     ) throws(Failure) -> Descriptor {
-        // Open the file non-blocking, since another process may have replaced it by a FIFO.
+        // Open the file with O_NONBLOCK, because another process may have replaced it with a FIFO.
         let file = try open(name, in: folder, [.read, .noFollow, .nonBlocking], as: reader)
         let opened = try status(file)
         guard opened.device == seen.device, opened.inode == seen.inode else { throw .errno(.noSuchFileOrDirectory) }

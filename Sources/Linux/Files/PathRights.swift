@@ -5,9 +5,9 @@ import Glibc
 
 /// The rights with which torpord changes a path from the configuration.
 ///
-/// Root may change every file, and a user that can write to a directory of the path can redirect the path to any
-/// file. So torpord creates and removes files at such a path with the rights of that directory's owner: then the
-/// kernel allows only what that owner may do (setfsuid(2)).
+/// Root may change every file, and a user that can write to a directory of the path can redirect the path to any file.
+/// So torpord creates and removes files at such a path with the rights of that directory's owner (setfsuid(2)), and the
+/// kernel allows only what that owner may do.
 public enum PathRights {
     /// Runs `body` with the rights for changes at `path`. Throws the errors of `body`.
     ///
@@ -23,14 +23,16 @@ public enum PathRights {
         return try body()
     }
 
-    /// The user or group that can redirect a path, because it may replace an entry of one of the path's directories. If
-    /// several directories allow this, the last one counts. nil if only root and this process's user can redirect the
-    /// path.
+    /// The user or group that can redirect a path, because it may replace an entry in one of the path's directories. If
+    /// this is possible in several directories, the last of them counts. Nil if only root and this process's user can
+    /// redirect the path.
     ///
-    /// The result is the directory's owner with group nobody. If the owner is root or this process's user, the result
-    /// is instead: in a sticky directory with an entry of another user, that user with group nobody; in a directory to
-    /// which only a group may write, user nobody with that group. In all other cases, and if the path cannot be
-    /// inspected, the result is user nobody with group nobody.
+    /// The result depends on the directory:
+    ///
+    /// - If the directory's owner is neither root nor this process's user: the owner, with group nobody.
+    /// - Otherwise, if the directory is sticky and contains an entry of another user: that user, with group nobody.
+    /// - Otherwise, if only a group may write to the directory: user nobody, with that group.
+    /// - In all other cases, and if the path cannot be inspected: user nobody, with group nobody.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)
@@ -54,8 +56,8 @@ public enum PathRights {
             switch found.kind {
             case .directory: folder = next
             case .link:
-                // Another user already controls the path: do not follow the symlink here. Later the kernel checks the
-                // target with that user's rights.
+                // Another user already controls the path, so do not follow the symlink here. The kernel checks the
+                // target later, with that user's rights.
                 guard who == nil else { return who }
                 links += 1
                 guard links <= 40 else { throw .tooManySymbolicLinkLevels }
@@ -88,10 +90,10 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder, a user can replace only its own entries. But from a folder of its own, it can move a file
-        // or symlink of root into the sticky folder: the kernel prevents this only for directories (rename(2)). So only
-        // directories are safe there. Without the sticky bit, every member of the folder's group can replace all
-        // entries.
+        // In a sticky folder, a user can replace only its own entries. But a user can move a file or symlink of root
+        // from a folder of its own into the sticky folder; the kernel prevents this only for directories (rename(2)).
+        // So only directories are safe in a sticky folder. Without the sticky bit, every member of the folder's group
+        // can replace all entries.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }
             return found.kind == .directory ? nil : (nobody, nobody)
@@ -115,7 +117,7 @@ public enum PathRights {
 }
 
 extension File {
-    /// Sets owner and permission bits of an open file, even one opened with O_PATH; nil leaves a value unchanged.
+    /// Sets owner and permission bits of an open file, even of one opened with O_PATH; nil leaves a value unchanged.
     static func set(_ descriptor: Int32, uid: UInt32?, gid: UInt32?, mode: UInt32) throws(Errno) {
         if uid != nil || gid != nil {
             try call { tlx_set_owner(descriptor, uid ?? .max, gid ?? .max) }

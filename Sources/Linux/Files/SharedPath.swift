@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A path of a file. The paths of many files in the same folder share the folder's string in memory.
+/// A path of a file. Paths of files in the same folder share the folder's string in memory, which saves memory if there
+/// are many.
 public struct SharedPath: Sendable, Hashable {
     private let folder: String
     private let name: String

@@ -5,8 +5,8 @@ import CLinux
 /// Moves bytes between pipes and files without copying them through this process. None of these functions blocks on a
 /// pipe.
 public enum Splice {
-    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into another pipe. Returns the number of
-    /// bytes: 0 at the end of the pipe, nil if none can be moved now (EAGAIN).
+    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into another pipe. Returns the number of bytes
+    /// moved: 0 at the end of the pipe, nil if no bytes can be moved now (EAGAIN).
     public static func move(from pipe: Int32, to target: Int32, offset: Int64? = nil, size: Int) throws(Errno) -> Int? {
         guard var position = offset else {
             return try callUnlessBlocked { tlx_splice(pipe, nil, target, nil, size) }
@@ -33,7 +33,7 @@ public enum Splice {
         try call { tlx_set_pipe_size(pipe, Int32(clamping: bytes)) }
     }
 
-    /// The number of bytes buffered in a pipe or socket.
+    /// The number of unread bytes in a pipe or socket.
     public static func waiting(_ descriptor: Int32) throws(Errno) -> Int {
         Int(try call { tlx_readable_bytes(descriptor) })
     }

@@ -4,7 +4,7 @@ import CLinux
 import Glibc
 import WireText
 
-/// Opens files to which a user will get rights. That user must not be able to redirect the files' paths.
+/// Opens files to which a user will get rights. So that user must not be able to redirect the paths of the files.
 ///
 /// A symlink is followed only if root owns it and its folder, and no other user can write to the folder. Opening may
 /// block on a disk or a server: do not call it on the event loop.
@@ -19,7 +19,7 @@ public struct SteadyPath {
         /// A pattern has too many matches.
         case tooMany(limit: Int)
 
-        /// The reason as the end of a sentence that begins with the path.
+        /// The reason, as the rest of a sentence that begins with the path.
         public var description: String {
             switch self {
             case .errno(let errno): "cannot be opened: \(errno)"
@@ -30,9 +30,9 @@ public struct SteadyPath {
         }
     }
 
-    /// A file that was found, opened with O_PATH.
+    /// A file that was found. It is open with O_PATH.
     public struct Found {
-        /// The names on the way to the file. The name of a followed symlink comes before the names of its target.
+        /// The names on the way to the file. If a symlink was followed, its name comes before the names of its target.
         public let path: String
         /// The open file.
         public let descriptor: Descriptor
@@ -40,23 +40,23 @@ public struct SteadyPath {
         public let isFolder: Bool
     }
 
-    /// Limits the search for patterns: a pattern with wildcards on many levels could otherwise search all folders of
-    /// a disk.
+    /// Limits the search for patterns, because a pattern with wildcards on many levels could otherwise search all
+    /// folders of a disk.
     public struct Budget: Hashable, Sendable {
-        /// How many folders may still be searched.
+        /// How many more folders may be searched.
         public var folders: Int
-        /// How many names in the searched folders may still be compared.
+        /// How many more names in folders may be compared with the pattern.
         public var names: Int
 
         /// Creates a budget for the patterns of one app.
         public init(folders: Int = 4096, names: Int = 65_536) { (self.folders, self.names) = (folders, names) }
     }
 
-    /// What was found at a path.
+    /// The files that were found for a path or pattern.
     public struct Matches {
         /// The files, in the order of their paths.
         public var files: [Found] = []
-        /// The first folder that was not searched completely because the budget was used up; nil if all were.
+        /// The first folder that was not searched completely because the budget was used up; nil if all folders were.
         public var unsearched: String?
     }
 

@@ -2,7 +2,8 @@
 
 import WireText
 
-/// RFC 3339 time in UTC with milliseconds, which starts each line of a log: `2026-01-31T12:00:00.123Z`.
+/// The time at the beginning of each line of a log: RFC 3339 in UTC with milliseconds, such as
+/// `2026-01-31T12:00:00.123Z`.
 public enum TimeStamp {
     /// The length of a time stamp in bytes, without the space after it.
     public static let length = 24
@@ -77,8 +78,8 @@ public enum TimeStamp {
         return value % by < 0 ? quotient - 1 : quotient
     }
 
-    /// Converts days since 1970 to a date of the proleptic Gregorian calendar, in eras of 400 years that start in
-    /// March.
+    /// Converts days since 1970 to a date of the proleptic Gregorian calendar. The calculation uses eras of 400 years
+    /// that start in March.
     private static func civil(fromDays days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468
         let era = floorDivide(shifted, 146_097)

@@ -18,7 +18,8 @@ public struct FileLock: Hashable, Sendable {
         case lease
     }
 
-    /// A file as the kernel's lock tables identify it: on some filesystems the device number differs from stat(2)'s.
+    /// A file as the kernel's lock tables identify it. On some filesystems the device number in these tables differs
+    /// from the one of stat(2).
     public struct File: Hashable, Sendable {
         /// The device number: the major number in the upper half, the minor in the lower.
         public let device: UInt64
@@ -36,12 +37,12 @@ public struct FileLock: Hashable, Sendable {
     public let kind: Kind
     /// Whether the lock is exclusive (write), as opposed to shared (read).
     public let isExclusive: Bool
-    /// The locked file. nil for a process that waits for a lease: the kernel does not name the file.
+    /// The locked file. Nil for a process that waits for a lease, because the kernel does not name that file.
     public let file: File?
     /// The first and the last byte of the locked range; `UInt64.max` stands for the end of the file.
     public let range: ClosedRange<UInt64>
-    /// The process that holds the lock or waits for it. For a flock, the process that took it, even if that process
-    /// has ended. nil for an OFD lock (the kernel does not name a process) and for a process outside this pid
+    /// The process that holds the lock or waits for it. For flock(2), the process that took the lock, even if that
+    /// process has ended. Nil for an OFD lock, because the kernel names no process, and for a process outside this pid
     /// namespace.
     public let pid: Int32?
 
@@ -60,7 +61,8 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// A copy of this request with the pid of its process, for a request that the kernel's table lists without a pid.
+    /// A copy of this request with the pid of its process. Used for a request that the kernel's table lists without a
+    /// pid.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }
@@ -77,8 +79,8 @@ public struct FileLock: Hashable, Sendable {
         }
     }
 
-    /// Parses the fields that follow the number in a line of `/proc/locks`: `POSIX  ADVISORY  WRITE 8339
-    /// fe:00:16237567 0 EOF`. nil for kinds of locks that programs cannot take.
+    /// Parses the fields that follow the number in a line of `/proc/locks`, such as `POSIX  ADVISORY  WRITE 8339
+    /// fe:00:16237567 0 EOF`. Nil for kinds of locks that programs cannot take.
     init?(words: ArraySlice<Slice<UnsafeRawBufferPointer>>) {
         guard words.count >= 7 else { return nil }
         let words = Array(words.prefix(7)).map { String(wire: $0) }
@@ -107,15 +109,16 @@ public struct FileLock: Hashable, Sendable {
     }
 }
 
-/// One line of `/proc/locks`, or one `lock:` line of fdinfo.
+/// One line of `/proc/locks`, or one `lock:` line of a file in `/proc/PID/fdinfo`.
 struct LockLine {
-    /// The number that a lock shares with the requests that wait for it.
+    /// The number that the kernel gives a lock. Requests that wait for the lock have the same number.
     let number: Int
-    /// Whether the line is a request that waits for the lock on an earlier line.
+    /// Whether the line is a request that waits for the lock of an earlier line with the same number.
     let waits: Bool
     let lock: FileLock
 
-    /// Parses a line such as `4: -> FLOCK  ADVISORY  WRITE 8336 fe:00:16237563 0 EOF`; nil if the line is no lock.
+    /// Parses a line such as `4: -> FLOCK  ADVISORY  WRITE 8336 fe:00:16237563 0 EOF`; nil if the line does not
+    /// describe a lock.
     init?(_ bytes: Slice<UnsafeRawBufferPointer>) {
         var words = bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }[...]
         guard let first = words.popFirst(), first.last == UInt8(ascii: ":"),
@@ -129,25 +132,25 @@ struct LockLine {
     }
 }
 
-/// The machine's file locks (`/proc/locks`), limited to what a ``Question`` asks for.
+/// The machine's file locks (`/proc/locks`), limited to those that a ``Question`` selects.
 ///
-/// A read takes the kernel microseconds if another read came just before it, otherwise some 10 ms, since all processors
-/// must synchronise first. So read the table on a thread that may block.
+/// Read the table on a thread that may block. A read takes the kernel only microseconds if another read came just
+/// before it, but otherwise about 10 ms, because all processors must synchronise first.
 public struct LockTable: Hashable, Sendable {
-    /// Which locks and waiters to read from the table.
+    /// Selects which locks, and which processes that wait for locks, are read from the table.
     public struct Question: Hashable, Sendable {
-        /// Files whose waiters are wanted; nil for all files.
+        /// Report the processes that wait for locks on these files; nil for all files.
         public var files: Set<FileLock.File>? = []
-        /// Processes whose locks are wanted.
+        /// Report the locks that these processes hold.
         public var holders: Set<Int32> = []
 
-        /// Asks for the waiters of these files and the locks of these processes.
+        /// Selects the processes that wait for locks on `files`, and the locks that `holders` hold.
         public init(files: Set<FileLock.File>? = [], holders: Set<Int32> = []) {
             self.files = files
             self.holders = holders
         }
 
-        /// Merges two questions: the result asks for all that either of them asks for.
+        /// Merges two questions. The result selects everything that either of them selects.
         public mutating func formUnion(_ other: Question) {
             if let mine = files, let others = other.files { files = mine.union(others) } else { files = nil }
             holders.formUnion(other.holders)

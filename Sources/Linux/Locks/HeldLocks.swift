@@ -7,10 +7,10 @@ import WireText
 public struct HeldLock: Hashable, Sendable {
     /// The lock as the kernel describes it.
     public let lock: FileLock
-    /// The file's path as the process sees it, followed by ` (deleted)` if the file was unlinked; nil if the lock is
+    /// The file's path as the process sees it, with ` (deleted)` appended if the file was unlinked. Nil if the lock is
     /// known only from `/proc/locks`.
     public let path: String?
-    /// The process that holds the lock; if several processes share the lock, the first that was inspected.
+    /// The process that holds the lock. If several processes share the lock, this is the one that was inspected first.
     public let holder: Int32
 
     /// Creates a held lock from its parts.
@@ -21,15 +21,15 @@ public struct HeldLock: Hashable, Sendable {
     }
 }
 
-/// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`). It reads in
-/// steps, because each open descriptor takes the kernel some 8 µs.
+/// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`). Reads in steps,
+/// because each open descriptor takes the kernel about 8 µs.
 ///
-/// Unlike `/proc/locks` this shows which processes really hold a lock: an OFD lock, and a flock whose process has
-/// ended, belong to every process that shares the open file.
+/// Unlike `/proc/locks`, this shows all processes that hold a lock. An OFD lock, and a flock whose process has ended,
+/// belong to every process that shares the open file.
 public final class HeldLockReading {
     /// The locks found so far, each once.
     public private(set) var locks: [HeldLock] = []
-    /// The processes that this process may not inspect.
+    /// The processes whose descriptors this process may not inspect.
     public private(set) var unreadable: [Int32] = []
     /// How many descriptors were inspected so far.
     public private(set) var count = 0
@@ -38,7 +38,7 @@ public final class HeldLockReading {
     private var current: Walk?
     private var seen: Set<FileLock> = []
 
-    /// The descriptors of a process or thread: the `fd` and `fdinfo` directories, read in parallel.
+    /// The list of a process's or thread's descriptors. The directories `fd` and `fdinfo` are read in parallel.
     private final class Walk {
         let pid: Int32
         let links: OpaquePointer
@@ -69,7 +69,8 @@ public final class HeldLockReading {
             guard let walk = current else { continue }
             if !read(walk, until: deadline) { return false }
             current = nil
-            // If the main thread of a process has ended, only its other threads still show its descriptors.
+            // If the main thread of a process has ended, /proc shows the process's descriptors only for its other
+            // threads.
             if walk.found == 0, let stat = try? ProcFS.stat(walk.pid), stat.hasEnded, stat.threads > 1,
                 let task = (try? ProcFS.tasks(walk.pid))?.first(where: { $0 != walk.pid })
             {
@@ -104,8 +105,8 @@ public final class HeldLockReading {
         return true
     }
 
-    /// Whether the descriptor is a file and so may be locked. False for sockets, pipes and the like, of which a
-    /// server may have thousands: reading their fdinfo would waste time.
+    /// Whether the descriptor refers to a file, so that it may be locked. False for sockets, pipes and similar
+    /// descriptors: a server may have thousands of them, and reading the fdinfo of each would waste time.
     private static func mayBeLocked(_ folder: Int32, _ name: UnsafePointer<CChar>) -> Bool {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 8) { buffer in
             let count = buffer.withMemoryRebound(to: CChar.self) {
@@ -146,19 +147,19 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Only files with locks, and files with a long fdinfo, get here: for all others, `first` returns nil. So
-        // reading the rest of these few files costs only microseconds.
+        // For most files, `first` has returned nil. Only files with locks, and files with a long fdinfo, are read to
+        // the end, so this costs only microseconds.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The first part of an fdinfo file, up to 4096 bytes. Nil if the file certainly contains no lock.
+    /// The first part of an fdinfo file, at most 4096 bytes. Nil if the file certainly contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // If one read gives more than 2048 bytes, the file may continue beyond this buffer, with locks in the rest.
-            // Then the result must not be nil.
+            // If a read returns more than 2048 bytes, more of the file may follow, and that part may contain locks. So
+            // do not return nil.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }
@@ -181,8 +182,8 @@ public final class HeldLockReading {
 }
 
 extension ProcFS {
-    /// Whether this process is in the machine's initial pid namespace. In other namespaces `/proc/locks` omits a
-    /// flock whose process has ended.
+    /// Whether this process is in the machine's initial pid namespace. In any other pid namespace, `/proc/locks` omits
+    /// a flock whose process has ended.
     public static let isInFirstPidNamespace =
         // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
         (try? File.status("/proc/self/ns/pid").inode) == 0xEFFF_FFFC

@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// Finds the processes that wait for OFD locks, which the kernel does not name: their threads block in fcntl(2) on a
-/// descriptor of the locked file.
+/// Finds the processes that wait for OFD locks. The kernel does not name these processes, but each has a thread that is
+/// blocked in fcntl(2) on a descriptor of the locked file.
 extension LockTable {
-    /// Finds the processes that wait for OFD locks, as far as possible. Reads all of /proc: do not call it on the
-    /// event loop.
+    /// Finds as many processes that wait for OFD locks as possible. Reads all of /proc: do not call it on the event
+    /// loop.
     mutating func findWaiters() {
         var missing: [FileLock.File: [Int]] = [:]
         for (index, waiter) in waiters.enumerated().reversed() where waiter.isUnknown {
@@ -15,8 +15,8 @@ extension LockTable {
         for pid in (try? ProcFS.allPids()) ?? [] {
             guard !missing.isEmpty else { return }
             for descriptor in Self.awaited(by: pid) {
-                // fdinfo has no device number, so compare only the inode: the waiting process is assigned to the
-                // first file with that inode.
+                // fdinfo has no device number, so compare only the inode number. If several locked files have the same
+                // inode number, the process is assigned to the first of them.
                 guard let inode = Self.inode(pid, descriptor),
                     let file = missing.keys.first(where: { $0.inode == inode }), let index = missing[file]?.popLast()
                 else { continue }
@@ -26,7 +26,7 @@ extension LockTable {
         }
     }
 
-    /// The descriptors on which a process's threads wait for a lock.
+    /// The descriptors for whose locks the threads of a process wait.
     private static func awaited(by pid: Int32) -> [Int32] {
         ((try? ProcFS.tasks(pid)) ?? []).compactMap { task in
             // Requests for POSIX locks also wait in fcntl_setlk (fcntl_setlk64 on 32-bit machines). The command

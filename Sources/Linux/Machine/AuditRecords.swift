@@ -4,7 +4,7 @@ import CLinux
 
 /// Reads the kernel's audit records about Landlock. Other readers of audit, such as auditd, are not affected.
 public struct AuditRecords {
-    /// The audit socket. It is readable while records wait.
+    /// The audit socket, which is readable while records are queued.
     public let descriptor: Descriptor
 
     /// A record as the kernel has written it.
@@ -22,9 +22,9 @@ public struct AuditRecords {
     public struct Batch: Sendable {
         /// The records, oldest first.
         public var records: [Record] = []
-        /// Whether the kernel has dropped records before these, for lack of space.
+        /// Whether the kernel has dropped records before these, because the queue was full.
         public var isLossy = false
-        /// Whether more records may wait.
+        /// Whether more records may be queued.
         public var isFull = false
         /// The error after which no more records can be read; nil if there was none.
         public var failure: Errno?
@@ -33,10 +33,10 @@ public struct AuditRecords {
     /// Opens an audit socket. Throws EPERM if torpord lacks CAP_AUDIT_READ.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_audit_listen() }) }
 
-    /// Uses an audit socket that an earlier torpord has opened.
+    /// Uses an audit socket that an earlier torpord opened.
     public init(taking descriptor: Descriptor) { self.descriptor = descriptor }
 
-    /// Reads at most `most` waiting records from an audit socket, without blocking. May be called on any thread.
+    /// Reads at most `most` queued records from an audit socket, without blocking. May be called on any thread.
     public static func read(_ descriptor: Int32, atMost most: Int) -> Batch {
         var batch = Batch()
         var text = [CChar](repeating: 0, count: longest)

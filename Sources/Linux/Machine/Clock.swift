@@ -4,21 +4,22 @@ import Glibc
 
 /// The kernel's clocks.
 public enum Clock {
-    /// The time since boot without suspend (CLOCK_MONOTONIC).
+    /// The time since boot, not counting the time in which the machine was suspended (CLOCK_MONOTONIC).
     public static func monotonic() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
-    /// CLOCK_MONOTONIC in nanoseconds, for frequent measurements: arithmetic with a Duration takes 128 bits.
+    /// CLOCK_MONOTONIC in nanoseconds. For frequent measurements, because arithmetic with a Duration takes 128 bits and
+    /// is slower.
     public static func monotonicNanoseconds() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
-    /// The time since boot with suspend (CLOCK_BOOTTIME).
+    /// The time since boot, including the time in which the machine was suspended (CLOCK_BOOTTIME).
     public static func boot() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Parses a number with up to two decimals, as the kernel writes averages (`12.34`), into hundredths; nil for
-/// anything else. Clamped to UInt32.
+/// Parses a number with up to two decimals, as in the kernel's averages (`12.34`), and returns it in hundredths, at
+/// most UInt32.max. Nil for any other text.
 func hundredths(_ text: Substring) -> UInt32? {
     let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count <= 2, let whole = digits(parts[0]), parts[0].count > 0 else { return nil }

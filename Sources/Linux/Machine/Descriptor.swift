@@ -3,13 +3,13 @@
 import CLinux
 import Glibc
 
-/// Owns an open file descriptor, and closes it when the last reference is gone. A class, since closures and tables
-/// share descriptors.
+/// Owns an open file descriptor, and closes it when the last reference is gone. This is a class, because closures and
+/// tables share descriptors.
 public final class Descriptor {
     /// The descriptor's number; −1 after ``close()`` or ``take()``.
     public private(set) var raw: Int32
-    /// Whether ``close()`` must not block for long. Set this for a socket that another process may have configured with
-    /// SO_LINGER, for which close(2) can block (``Promptly``).
+    /// Whether ``close()`` must not block for long. Set this for a socket for which another process may have set
+    /// SO_LINGER, because its close(2) can then block (see ``Promptly``).
     public var closesPromptly = false
 
     /// Takes ownership of `raw`.
@@ -17,7 +17,7 @@ public final class Descriptor {
 
     deinit { close() }
 
-    /// Keeps the descriptor open while `body` uses its number. Without this, as in `open(…).raw`, the descriptor is
+    /// Keeps the descriptor open while `body` uses its number. With `open(…).raw`, in contrast, the descriptor would be
     /// closed before the number is used.
     public func withRaw<Result, Failure: Error>(
         _ body: (Int32) throws(Failure) -> Result
@@ -26,8 +26,8 @@ public final class Descriptor {
         return try body(raw)
     }
 
-    /// Closes the descriptor now; a second call does nothing. First stop watching the descriptor: epoll keeps
-    /// watching an open file that has a duplicate descriptor.
+    /// Closes the descriptor now. A second call does nothing. Stop watching the descriptor before you close it: if the
+    /// open file has a duplicate descriptor, epoll continues to watch the file.
     public func close() {
         guard raw >= 0 else { return }
         if closesPromptly { Promptly.run { _ = Glibc.close(raw) } } else { _ = Glibc.close(raw) }
@@ -59,8 +59,8 @@ public final class Descriptor {
         try call { fcntl(raw, F_GETFL) } & O_NONBLOCK != 0
     }
 
-    /// Whether two descriptors refer to the same open file (kcmp(2)); if kcmp is forbidden, to the same device and
-    /// inode.
+    /// Whether two descriptors refer to the same open file (kcmp(2)). If kcmp is forbidden, whether they refer to the
+    /// same device and inode.
     public static func sameFile(_ one: Int32, _ other: Int32) -> Bool {
         let answer = tlx_same_file(one, other)
         if answer >= 0 { return answer == 1 }
@@ -88,7 +88,7 @@ public final class Descriptor {
         return (Descriptor(owning: pair.0), Descriptor(owning: pair.1))
     }
 
-    /// An eventfd: a counter that becomes readable. Non-blocking, close-on-exec.
+    /// An eventfd: a counter that is readable while it is not zero. Non-blocking, close-on-exec.
     public static func event() throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_eventfd() })
     }
@@ -153,7 +153,7 @@ public final class Descriptor {
         return (done, nil)
     }
 
-    /// Which of these conditions hold now: readable, writable, closed by the peer. Empty if poll(2) fails.
+    /// Which of these conditions are true now: readable, writable, closed by the peer. Empty if poll(2) fails.
     public static func readiness(_ raw: Int32) -> IOEvents {
         // Use epoll's bits, which are the same as those of poll(2): POLLRDHUP is available only with _GNU_SOURCE.
         let wanted: IOEvents = [.readable, .writable, .peerClosed]
@@ -162,8 +162,8 @@ public final class Descriptor {
         return IOEvents(rawValue: UInt32(UInt16(bitPattern: entry.revents)))
     }
 
-    /// Blocks until `raw` (a pipe, socket or terminal) has no reader left; on a file it blocks forever. Returns false
-    /// if `raw` is not open.
+    /// Blocks until the peer has closed the other end of `raw` (a pipe, socket or terminal), so that no process reads
+    /// what is written. For a file, blocks forever. Returns false if `raw` is not open.
     public static func waitUntilUnread(_ raw: Int32) -> Bool {
         while true {
             // poll(2) always reports POLLERR (a pipe without readers), POLLHUP (a closed socket or terminal) and

@@ -3,13 +3,13 @@
 import Glibc
 import WireText
 
-/// A shared library loaded into this process. It is never unloaded: its code may have left threads, handlers and type
-/// metadata behind (dlclose(3)).
+/// A shared library loaded into this process. It is never unloaded, because threads, handlers or type metadata may
+/// still use its code (dlclose(3)).
 public struct DynamicLibrary: @unchecked Sendable {
-    // The handle is safe to share: dlsym(3) and the loader's tables have their own locks.
+    // It is safe to share the handle between threads, because dlsym(3) and the loader's tables have their own locks.
     private let handle: UnsafeMutableRawPointer
 
-    /// Why a library cannot be loaded, in the words of the dynamic loader.
+    /// Why a library cannot be loaded, in the dynamic loader's words.
     public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// The reason as a sentence without a full stop.
         public let description: String

@@ -2,15 +2,15 @@
 
 import CLinux
 
-/// The events to watch a descriptor for, and those that occurred.
+/// The events to watch a descriptor for, or the events that occurred.
 public struct IOEvents: OptionSet, Hashable, Sendable {
     /// The events as bits of epoll(7).
     public let rawValue: UInt32
     /// Wraps bits of epoll(7).
     public init(rawValue: UInt32) { self.rawValue = rawValue }
-    /// There is data to read, or the end of file.
+    /// There is data to read, or the end of the file was reached.
     public static let readable = IOEvents(rawValue: tlx_epollin)
-    /// There is room to write.
+    /// There is space to write.
     public static let writable = IOEvents(rawValue: tlx_epollout)
     /// The peer has hung up; reported even if not requested.
     public static let hangup = IOEvents(rawValue: tlx_epollhup)
@@ -18,7 +18,7 @@ public struct IOEvents: OptionSet, Hashable, Sendable {
     public static let error = IOEvents(rawValue: tlx_epollerr)
     /// The peer has shut down its sending side.
     public static let peerClosed = IOEvents(rawValue: tlx_epollrdhup)
-    /// Exceptional conditions: PSI triggers, cgroup.events, mount tables.
+    /// An exceptional condition, which PSI triggers, cgroup.events and mount tables use to report a change.
     public static let priority = IOEvents(rawValue: tlx_epollpri)
     /// Report each change only once (edge-triggered).
     public static let edgeTriggered = IOEvents(rawValue: tlx_epollet)

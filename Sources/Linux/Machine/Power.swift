@@ -37,8 +37,8 @@ public struct Power: Hashable, Sendable {
             // Skip the battery of a device such as a mouse or headset, which does not supply the machine.
             if value("scope") == "Device" { continue }
             guard value("type") == "Battery" else {
-                // The remaining types are Mains, USB variants, Wireless and UPS. A UPS counts as mains, although it
-                // has a battery.
+                // The remaining types are Mains, USB variants, Wireless and UPS. A UPS counts as mains power, although
+                // it contains a battery.
                 if number("online").map({ $0 > 0 }) ?? false { isConnected = true }
                 continue
             }

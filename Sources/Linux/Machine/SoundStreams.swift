@@ -16,7 +16,7 @@ public struct SoundStream: Hashable, Sendable {
         self.owner = owner
     }
 
-    /// Returns the running streams. May block: the kernel locks a device's state while a process opens the device.
+    /// Returns the running streams. May block, because the kernel locks the state of a device while a process opens it.
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func running(root: String = "") -> [SoundStream] {
@@ -42,11 +42,12 @@ public struct SoundStream: Hashable, Sendable {
     }
 
     /// Parses a stream's status file. Returns the process that has the stream open; nil if the stream is neither
-    /// running nor draining. The file names a thread, from which the process is looked up.
+    /// running nor draining. The file names a thread, so this function looks up the thread's process.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?
-        // The lines are `state: RUNNING`, `owner_pid   : 1234` …; just `closed` if no process has the stream open.
+        // The lines are `state: RUNNING`, `owner_pid   : 1234` and so on. If no process has the stream open, the only
+        // line is `closed`.
         for line in status.split(separator: "\n") {
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
             guard parts.count == 2 else { continue }

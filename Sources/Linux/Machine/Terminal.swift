@@ -5,8 +5,8 @@ import Glibc
 
 /// The width of characters on a terminal.
 public enum CharacterWidth {
-    /// How many columns a scalar takes by glibc's UTF-8 tables, whatever the locale: 0 for combining characters,
-    /// otherwise 1 or 2; nil if the scalar is not printable.
+    /// How many columns a scalar takes according to glibc's UTF-8 tables, independent of the locale: 0 for combining
+    /// characters, otherwise 1 or 2. Nil if the scalar is not printable.
     public static func columns(_ scalar: Unicode.Scalar) -> Int? {
         if scalar.value >= 0x20, scalar.value < 0x7f { return 1 }
         let width = tlx_columns(scalar.value)
@@ -27,7 +27,7 @@ public enum TerminalDevice {
         return (Int(rows), Int(columns))
     }
 
-    /// Runs `body` while the terminal does not show what is typed; no key sends a signal then.
+    /// Runs `body` while the terminal does not show typed characters. During this time, no key sends a signal.
     public static func withoutEcho<Result>(
         _ descriptor: Int32,
         _ body: () throws(Errno) -> Result
@@ -45,20 +45,21 @@ public enum TerminalDevice {
         return group < 0 || group == getpgrp()
     }
 
-    /// Blocks while this process is in the background: the kernel then stops the process (SIGTTOU) until it is in the
-    /// foreground. Call this while signals still have their default action, since a stopped process cannot read
-    /// signals. Throws EIO if no process could bring this process to the foreground, ENOTTY if the descriptor is not
-    /// a terminal.
+    /// Blocks while this process is in the background: the kernel stops the process (SIGTTOU) until it is in the
+    /// foreground. Call this while signals still have their default action, because a stopped process cannot read
+    /// signals. Throws EIO if no other process could bring this process to the foreground, ENOTTY if the descriptor is
+    /// not a terminal.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        // tcdrain(3) counts as a change of the terminal, for which the kernel stops a background process.
+        // tcdrain(3) counts as a change of the terminal's settings, and the kernel stops a background process that
+        // tries such a change.
         _ = try call { tcdrain(descriptor) }
     }
 }
 
-/// SIGTERM and the signals that a terminal sends, read as events: these signals lose their default action. Create
-/// this object before any other thread starts.
+/// Reads SIGTERM and the signals that a terminal sends as events. These signals then no longer have their default
+/// action. Create this object before any other thread starts.
 public final class TerminalSignals {
-    /// What a signal requests or reports.
+    /// What a signal asks this process to do, or what it reports.
     public enum Kind: Hashable, Sendable {
         /// Terminate; the signal is SIGINT, SIGTERM, SIGHUP or SIGQUIT.
         case end(Int32)
@@ -70,7 +71,7 @@ public final class TerminalSignals {
         case resized
     }
 
-    /// The descriptor of the signals, which is readable while a signal is pending.
+    /// The descriptor from which the signals are read. It is readable while a signal is pending.
     public let descriptor: Descriptor
 
     /// Blocks the signals and opens the descriptor. Throws EMFILE if the process is out of descriptors.
@@ -90,10 +91,10 @@ public final class TerminalSignals {
     /// Stops this process, as SIGTSTP does. Returns when the process is continued.
     public static func stop() { tlx_take_signal(SIGTSTP) }
 
-    /// Stops this process, as SIGTTOU stops a background process that wants the terminal. Returns when the process is
+    /// Stops this process as SIGTTOU stops a background process that uses the terminal. Returns when the process is
     /// continued, or at once if no other process could continue it.
     public static func stopInBackground() { tlx_take_signal(SIGTTOU) }
 
-    /// Terminates this process by the signal, so that its parent sees that signal.
+    /// Terminates this process by the signal, so that its parent sees this signal as the cause.
     public static func end(by number: Int32) { tlx_take_signal(number) }
 }

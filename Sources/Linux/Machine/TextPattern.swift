@@ -2,9 +2,9 @@
 
 /// An extended regular expression (regex(7)) that must match a whole text, byte by byte as in the C locale.
 ///
-/// It accepts what regcomp(3) accepts, without back-references and word boundaries. regexec(3) is not used, because
-/// some patterns need a time that grows much faster than the text, and the text may come from untrusted sources. This
-/// type follows all paths through the pattern at the same time (Thompson's algorithm). So the number of steps is at
+/// The syntax is that of regcomp(3), without back-references and word boundaries. regexec(3) is not used: for some
+/// patterns its time grows much faster than the length of the text, and the text may come from untrusted sources. This
+/// type follows all paths through the pattern at the same time (Thompson's algorithm), so the number of steps is at
 /// most the number of instructions times the length of the text (``mostSteps(on:)``).
 public struct TextPattern: Sendable {
     /// An instruction of the compiled pattern. After `take`, `atStart` and `atEnd`, the match continues with the next
@@ -18,7 +18,8 @@ public struct TextPattern: Sendable {
         case accept
     }
 
-    /// The maximum size of a pattern: the number of characters that it matches when each repetition is written out.
+    /// The maximum size of a pattern: the number of characters after each repetition is written out, so that `a{3}`
+    /// counts as 3.
     public static let most = 1024
 
     private let instructions: [Instruction]
@@ -49,7 +50,7 @@ public struct TextPattern: Sendable {
     /// The length in bytes up to which matching a text takes at most this many steps.
     public func length(within steps: Int) -> Int { max(steps / instructions.count - 1, 0) }
 
-    /// Whether the whole text matches, and how many steps it took to find out.
+    /// Whether the whole text matches, and how many steps the match took.
     public func match(_ text: String) -> (fits: Bool, steps: Int) {
         let bytes = Array(text.utf8)
         if let longest, bytes.count > longest { return (false, 0) }
@@ -61,14 +62,14 @@ public struct TextPattern: Sendable {
         return (run.acceptedAt == bytes.count, run.steps)
     }
 
-    /// Writes the instructions of a pattern, with each repetition written out.
+    /// Writes the instructions of a pattern. A repetition is written out as repeated instructions.
     private struct Compiler {
         var instructions: [Instruction] = []
         private var taken = 0
         private var parts = 0
 
         mutating func write(_ part: TextPatternPart) throws(TextPatternParser.Invalid) {
-            // Limit the number of parts too: a repetition of an empty part adds no instructions, but takes time.
+            // Limit the number of parts too, because a repetition of an empty part adds no instructions but takes time.
             parts += 1
             guard parts <= 8 * TextPattern.most else { throw TextPatternParser.Invalid() }
             switch part {
@@ -127,11 +128,11 @@ public struct TextPattern: Sendable {
     private struct Run {
         private let instructions: [Instruction]
         private let length: Int
-        /// The `take` instructions that can consume the next byte.
+        /// The `take` instructions that may consume the next byte.
         private var waiting: [Int] = []
         private var before: [Int] = []
-        /// For each instruction, the last place in the text where it was reached, so that it is followed only once at
-        /// each place.
+        /// For each instruction, the last position in the text at which it was reached. An instruction is followed only
+        /// once at each position.
         private var reachedAt: [Int]
         private var stack: [Int] = []
         private(set) var acceptedAt = -1
@@ -143,8 +144,8 @@ public struct TextPattern: Sendable {
             reachedAt = [Int](repeating: -1, count: instructions.count)
         }
 
-        /// Consumes a byte. `place`: the number of bytes consumed after that. Returns false if no instruction accepts
-        /// the byte.
+        /// Consumes a byte. `place` is the number of bytes consumed including this byte. Returns false if no
+        /// instruction accepts the byte.
         mutating func take(_ byte: UInt8, to place: Int) -> Bool {
             swap(&waiting, &before)
             waiting.removeAll(keepingCapacity: true)

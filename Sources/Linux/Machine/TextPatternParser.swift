@@ -8,12 +8,12 @@ indirect enum TextPatternPart {
     case atEnd
     case sequence([TextPatternPart])
     case choice([TextPatternPart])
-    /// A part that is repeated: the minimum and the maximum number of repetitions; the maximum is nil if there is no
-    /// limit.
+    /// A part that is repeated, with the minimum and the maximum number of repetitions. The maximum is nil if there is
+    /// no limit.
     case repeated(TextPatternPart, Int, Int?)
 
     /// The length of the longest text that can match, in bytes; nil if there is no limit. Call this only for a part
-    /// that the compiler has accepted as small enough: otherwise the product may overflow.
+    /// whose size the compiler has accepted, because otherwise the product may overflow.
     var longest: Int? {
         switch self {
         case .take: return 1
@@ -55,7 +55,7 @@ struct ByteSet: Sendable {
 
     func contains(_ byte: UInt8) -> Bool { words[Int(byte >> 6)] & (1 << UInt64(byte & 63)) != 0 }
 
-    /// All bytes that are not in the set, except 0, which no text contains.
+    /// All bytes that are not in the set, except 0, because texts contain no byte 0.
     var others: ByteSet {
         var result = ByteSet()
         result.words = ~words
@@ -66,10 +66,10 @@ struct ByteSet: Sendable {
 
 /// Parses extended regular expressions as regcomp(3) does in the C locale.
 struct TextPatternParser {
-    /// The pattern is invalid, or uses something that is not supported.
+    /// The pattern is invalid, or uses an unsupported feature.
     struct Invalid: Error {}
 
-    /// How deep groups may be nested. The parser is recursive, so this limits its stack.
+    /// How deep groups may be nested. The limit keeps the recursive parser from overflowing the stack.
     private static let deepest = 32
     /// The character classes, such as `[:alpha:]`.
     private static let classes: [(name: String, set: ByteSet)] = [
@@ -136,8 +136,8 @@ struct TextPatternParser {
         }
     }
 
-    /// Parses what follows a backslash. Rejects back-references and word boundaries, because with them the number of
-    /// steps would not be limited.
+    /// Parses the character after a backslash. Rejects back-references and word boundaries, because with them the
+    /// number of steps would not be limited.
     private mutating func escaped() throws(Invalid) -> ByteSet {
         let byte = try next()
         let word = ByteSet(0x30...0x39, 0x41...0x5a, 0x5f...0x5f, 0x61...0x7a)
@@ -233,7 +233,8 @@ struct TextPatternParser {
     /// Whether the next byte is a hyphen that stands for a range, not the last character in the brackets.
     private var isRange: Bool { rest.first == UInt8(ascii: "-") && rest.dropFirst().first != UInt8(ascii: "]") }
 
-    /// Parses a class (`[:alpha:]`) or an equivalence class (`[=a=]`), after its first bracket. Nil if neither follows.
+    /// Parses a class (`[:alpha:]`) or an equivalence class (`[=a=]`), whose first bracket was already read. Nil if
+    /// neither follows.
     private mutating func named() throws(Invalid) -> ByteSet? {
         guard let kind = rest.first, kind == UInt8(ascii: ":") || kind == UInt8(ascii: "=") else { return nil }
         let name = try name(kind)
@@ -245,7 +246,7 @@ struct TextPatternParser {
         return ByteSet(member...member)
     }
 
-    /// The byte itself. If it begins a collating element (`[.a.]`), the byte that the element stands for.
+    /// The byte itself. If the byte begins a collating element (`[.a.]`), the byte that the element stands for.
     private mutating func single(_ byte: UInt8) throws(Invalid) -> UInt8 {
         guard byte == UInt8(ascii: "["), rest.first == UInt8(ascii: ".") else { return byte }
         let name = try name(UInt8(ascii: "."))
@@ -253,7 +254,8 @@ struct TextPatternParser {
         return member
     }
 
-    /// Parses the name between two bytes `kind`. The second `kind` is followed by a bracket.
+    /// Parses the name in an element such as `[:alpha:]`, up to the second byte `kind` (here `:`), which is followed by
+    /// a bracket.
     private mutating func name(_ kind: UInt8) throws(Invalid) -> [UInt8] {
         rest.removeFirst()
         var name: [UInt8] = []

@@ -14,14 +14,14 @@ public enum Timerfd {
     public static func disarm(_ fd: Int32) throws(Errno) { try call { tlx_timerfd_set(fd, 0) } }
 }
 
-/// Notices when the wall clock is set by an administrator or stepped by a time service.
+/// Reports when the wall clock is set by an administrator or stepped by a time service.
 public struct ClockWatch: ~Copyable {
-    /// The descriptor to watch, which is readable after the clock was set, until ``again()`` is called.
+    /// The descriptor to watch. After the clock was set, it is readable until ``again()`` is called.
     public let descriptor: Descriptor
 
     /// Starts to watch the wall clock.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
 
-    /// Arms the watch again. Call this whenever the clock was set: otherwise the next change is not noticed.
+    /// Arms the watch again. Call this each time the clock was set, because otherwise the next change is not reported.
     public func again() throws(Errno) { try call { tlx_clock_watch_arm(descriptor.raw) } }
 }

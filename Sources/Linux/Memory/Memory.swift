@@ -12,8 +12,8 @@ public enum Memory {
         return descriptor
     }
 
-    /// Seals a memfd: its size is fixed, and only mappings that exist already can write to it (F_SEAL_FUTURE_WRITE,
-    /// Linux 5.1; on older kernels the file stays writable).
+    /// Seals a memfd: its size is fixed, and only existing mappings can still write to it (F_SEAL_FUTURE_WRITE, Linux
+    /// 5.1). On older kernels the file stays writable.
     public static func seal(_ descriptor: Int32) throws(Errno) {
         try call { tlx_memfd_seal(descriptor) }
     }
@@ -23,25 +23,27 @@ public enum Memory {
         try call { tlx_memfd_bound(descriptor) }
     }
 
-    /// Makes the heap return freed memory to the kernel. Must be called before all other functions here.
+    /// Configures the heap so that it returns freed memory to the kernel. Must be called before all other functions
+    /// here.
     public static func setUp() { tlx_heap_settings() }
 
-    /// With true, the heap keeps up to 4 MiB of freed memory at its end for later allocations. With false (the
-    /// default), it keeps only 128 KiB, and returns the rest to the kernel at once.
+    /// Sets how much freed memory the heap keeps for later allocations: up to 4 MiB if `keeps` is true, 128 KiB if it
+    /// is false (the default). The rest is returned to the kernel at once.
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
     /// Returns free heap memory to the kernel, and drops the program's unmodified file pages. When these pages are used
-    /// again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads must be in
-    /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``): otherwise a thread could modify a page just
-    /// before it is dropped.
+    /// again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads must be
+    /// blocked in ``Monitor/wait(until:for:)`` (use ``Monitor/whileAllWait(_:_:)``), because otherwise a thread could
+    /// modify a page just before this function drops it.
     public static func release() { tlx_release_pages() }
 
-    /// Locks this process's pages in memory, also those that it touches later, so that the process still works when
-    /// memory is short. Pages that are never touched take no memory. Also touches a little free heap in advance, so
-    /// that small allocations need no new pages then. Until ``unlock()``, ``release()`` frees nothing.
+    /// Locks this process's pages in memory, including pages that it touches later, so that the process still works
+    /// when memory is short. Pages that are never touched use no memory. Also touches a little free heap in advance, so
+    /// that small allocations need no new pages while memory is short. Until ``unlock()`` is called, ``release()``
+    /// frees nothing.
     ///
     /// - Returns: false if the process may not lock memory without a limit (CAP_IPC_LOCK or an unlimited
-    ///   RLIMIT_MEMLOCK), since mappings beyond a limit would fail.
+    ///   RLIMIT_MEMLOCK), because mappings beyond a limit would fail.
     @discardableResult
     public static func lock() -> Bool {
         guard tlx_lock_memory() == 0 else { return false }
@@ -52,8 +54,8 @@ public enum Memory {
     /// Reverts ``lock()``: memory can be paged out again.
     public static func unlock() { tlx_unlock_memory() }
 
-    /// How much free heap ``lock()`` touches in advance, in bytes. free(3) returns larger blocks to the kernel at
-    /// once, so touching more would have no effect.
+    /// How much free heap ``lock()`` touches in advance, in bytes. Touching more would have no effect, because free(3)
+    /// returns larger blocks to the kernel at once.
     private static let heapReserve = 64 << 10
 
     /// Frees memory that a C library allocated for its caller.
@@ -65,7 +67,7 @@ public enum Memory {
 
 /// A shared mapping of a file. It is unmapped when the last reference is gone.
 public final class Mapping {
-    /// The mapped bytes. Reading beyond the end of a truncated file raises SIGBUS: map only files that no other
+    /// The mapped bytes. Reading beyond the end of a truncated file raises SIGBUS, so map only files that no other
     /// process can shorten.
     public let bytes: UnsafeMutableRawBufferPointer
 
@@ -76,8 +78,8 @@ public final class Mapping {
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 
-    /// Stores four bytes with release ordering: a process that reads this value also sees everything that was written
-    /// before.
+    /// Stores four bytes with release ordering, so that a process that reads this value also sees everything that was
+    /// written before it.
     public func publish(_ value: UInt32, at offset: Int) {
         tlx_store_release(bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt32.self), value)
     }

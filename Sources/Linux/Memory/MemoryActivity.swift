@@ -11,9 +11,9 @@ public struct MemoryActivity: Hashable, Sendable {
     public var scannedDirectly: UInt64 = 0
     /// How often a task had to wait in direct reclaim.
     public var allocationStalls: UInt64 = 0
-    /// Swapped-out pages that were soon needed again (Linux 5.9).
+    /// How many swapped-out pages were soon needed again (Linux 5.9).
     public var refaultsOfSwap: UInt64 = 0
-    /// File pages that were soon needed again after eviction.
+    /// How many file pages were soon needed again after they were reclaimed.
     public var refaultsOfFiles: UInt64 = 0
     /// Pages that were read from swap.
     public var swappedIn: UInt64 = 0
@@ -32,7 +32,8 @@ public struct MemoryActivity: Hashable, Sendable {
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
 
-    /// Reads a file with the counters of `/proc/vmstat`: a cgroup's `memory.stat` has some of them.
+    /// Reads counters from a file in the format of `/proc/vmstat`. A cgroup's `memory.stat` has this format and some of
+    /// the counters.
     init?(file: String) {
         guard let text = try? File.read(file) else { return nil }
         var isOne = false
@@ -57,7 +58,7 @@ public struct MemoryActivity: Hashable, Sendable {
         case "pswpin": swappedIn = count
         case "pswpout": swappedOut = count
         case "oom_kill": kills = count
-        // One counter per zone: allocstall_normal, allocstall_movable.
+        // There is one counter for each memory zone, such as allocstall_normal and allocstall_movable.
         default: if name.hasPrefix("allocstall") { allocationStalls &+= count }
         }
     }

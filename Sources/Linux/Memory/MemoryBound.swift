@@ -9,11 +9,11 @@ public struct MemoryBound: Hashable, Sendable {
     private let isFirstVersion: Bool
     private let root: String
 
-    /// The cgroup with the lowest memory limit around this process and its apps; nil if no limit is below the
-    /// machine's memory.
+    /// The cgroup with the lowest memory limit around this process and its apps; nil if no limit is below the machine's
+    /// memory.
     ///
     /// - Parameters:
-    ///   - apps: where the apps' cgroups (v2) are, if not below this process's own.
+    ///   - apps: the parent of the apps' cgroups (v2); nil if they are below this process's own cgroup.
     ///   - root: a prefix for paths below `/proc` and `/sys`; empty except in tests.
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
@@ -49,8 +49,8 @@ public struct MemoryBound: Hashable, Sendable {
         String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
     }
 
-    /// The memory that is left within the cgroup's limit, as if it were a machine's memory. Page cache counts as
-    /// available, except for half of its active part. nil if the cgroup's files cannot be read.
+    /// The memory within the cgroup's limit, in the form of a machine's memory. Page cache counts as available, except
+    /// for half of its active part. Nil if the cgroup's files cannot be read.
     public func memory(of machine: MachineMemory) -> MachineMemory? {
         let names =
             isFirstVersion

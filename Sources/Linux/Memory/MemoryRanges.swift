@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProcFS {
-    /// The ranges of a process's private memory that are writable or anonymous, without special mappings. Clean file
-    /// pages are not included, since the kernel can drop them anyway. Throws ESRCH if the process has ended, EACCES
-    /// for other users' processes.
+    /// The ranges of a process's private memory that are writable or anonymous, without special mappings. Unmodified
+    /// file pages are not included, because the kernel can drop them at any time. Throws ESRCH if the process has
+    /// ended, EACCES for other users' processes.
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func privateRanges(_ pid: Int32, root: String = "") throws(Errno) -> [MemoryAdvice.Range] {
@@ -41,7 +41,7 @@ extension ProcFS {
         for _ in 0..<2 { rest = rest.drop { $0 != UInt8(ascii: " ") }.dropFirst() }
         let isAnonymous = rest.prefix { $0 != UInt8(ascii: " ") }.elementsEqual([UInt8(ascii: "0")])
         let path = rest.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
-        // Ranges without access are reserved address space: often gigabytes, but without content.
+        // A range without access rights is only reserved address space, often gigabytes without content.
         guard isUsable, isWritable || isAnonymous else { return nil }
         if !path.starts(with: zero), special.contains(where: { path.starts(with: $0) }) { return nil }
         return MemoryAdvice.Range(start: start, count: Int(clamping: end - start))

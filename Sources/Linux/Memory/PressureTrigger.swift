@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A PSI trigger: notifies when tasks have waited too long for a resource.
+/// A trigger for pressure stall information (PSI): it reports when tasks have waited too long for a resource.
 ///
-/// Watch the descriptor for `.priority`. The kernel reports this event at most once per window, and each
-/// epoll_wait(2) consumes it. `.error` means that the cgroup was removed: then stop watching, or the event loop
-/// spins.
+/// Watch the descriptor for `.priority`. The kernel reports this event at most once per window, and each epoll_wait(2)
+/// consumes it. `.error` means that the cgroup was removed. Stop watching the descriptor then, because it stays ready
+/// and the event loop would spin.
 ///
 /// https://docs.kernel.org/accounting/psi.html#monitoring-for-pressure-thresholds
 public struct PressureTrigger {
-    /// Which tasks have to wait to set off the trigger.
+    /// Which tasks have to wait to activate the trigger.
     public enum Share: String, Sendable {
         /// At least one task has to wait.
         case some
@@ -22,9 +22,9 @@ public struct PressureTrigger {
     /// Creates a trigger for the whole machine.
     ///
     /// - Parameters:
-    ///   - stall: how long tasks must wait in total within `window` to set off the trigger.
+    ///   - stall: how long tasks must wait in total within `window` to activate the trigger.
     ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of ``ordinaryWindow``; older kernels
-    ///     (such as Debian 12's 6.1) then allow no trigger.
+    ///     (such as Debian 12's 6.1) allow no trigger at all without CAP_SYS_RESOURCE.
     /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
     ///   EACCES without privileges on an older kernel.
     public init(

@@ -24,8 +24,8 @@ extension ProcFS {
         return ProcessMemory(resident: found[0], swapped: found[1])
     }
 
-    /// Reads a process's memory, with shared pages counted proportionally (Pss and SwapPss). The kernel walks all
-    /// pages of the process, which takes milliseconds per gigabyte, and waits while the process changes its mappings.
+    /// Reads a process's memory, with shared pages counted proportionally (Pss and SwapPss). The kernel walks all pages
+    /// of the process, which takes milliseconds per gigabyte. It also blocks while the process changes its mappings.
     /// Throws EACCES for other users' processes, ESRCH for a process that has ended.
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.

@@ -17,7 +17,7 @@ public enum Cgroup {
         return nil
     }
 
-    /// The mount point of the v2 hierarchy, looked up once.
+    /// The mount point of the v2 hierarchy, looked up only once.
     public static let mount = mountPoint()
 
     /// Creates a cgroup. Returns false if the cgroup exists already.
@@ -41,7 +41,7 @@ public enum Cgroup {
         }
     }
 
-    /// Removes a cgroup and all cgroups below, none of which may have processes.
+    /// Removes a cgroup and all cgroups below it. None of them may contain processes.
     public static func removeTree(_ path: String) throws(Errno) {
         do throws(Errno) {
             return try remove(path)
@@ -52,8 +52,8 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below a cgroup. Most cgroups have none, which the directory's link count shows without a
-    /// stat of each file.
+    /// The cgroups directly below a cgroup. Most cgroups have none; the directory's link count shows this without a
+    /// stat(2) of each file.
     public static func children(_ path: String) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
@@ -61,7 +61,7 @@ public enum Cgroup {
         }
     }
 
-    /// The processes of a cgroup and of all cgroups below. Zombies are not listed.
+    /// The processes of a cgroup and of all cgroups below it. Zombies are not listed.
     public static func procs(_ path: String) throws(Errno) -> [Int32] {
         var result = try File.withKernelFile(path + "/cgroup.procs", limit: 1 << 24) { bytes in
             var pids: [Int32] = []
@@ -85,21 +85,21 @@ public enum Cgroup {
         try File.writeControl(path + "/cgroup.procs", "\(pid)\n")
     }
 
-    /// Sends SIGKILL to all processes in the cgroup and below, at once (Linux 5.14).
+    /// Sends SIGKILL to all processes in the cgroup and below it in one step (Linux 5.14).
     public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
 
-    /// Requests to freeze or thaw the cgroup; ``events(_:)`` reports when that is complete.
+    /// Starts to freeze or thaw the cgroup. ``events(_:)`` reports when this is complete.
     public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
 
-    /// Requests to thaw the cgroup and all cgroups below.
+    /// Starts to thaw the cgroup and all cgroups below it.
     public static func thawTree(_ path: String) {
         try? freeze(path, false)
         for child in children(path) { thawTree(child) }
     }
 
-    /// Whether the cgroup or a descendant has processes, and whether all of them are frozen.
+    /// Whether the cgroup or a cgroup below it has processes, and whether all of these processes are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
         try File.withKernelFile(path + "/cgroup.events") { bytes in
             let lines = bytes.split(separator: UInt8(ascii: "\n"))
@@ -107,9 +107,9 @@ public enum Cgroup {
         }
     }
 
-    /// Whether the cgroup or a descendant has processes, and all of them are frozen. For a cgroup with both processes
-    /// and children, the kernel reports "frozen" as soon as the cgroup's own processes are frozen. So this function
-    /// checks each child too.
+    /// Whether the cgroup or a cgroup below it has processes, and all of these processes are frozen. The kernel reports
+    /// a cgroup with both processes and children as frozen as soon as its own processes are frozen, so this function
+    /// also checks each child.
     public static func isFrozen(_ path: String) -> Bool {
         guard let events = try? events(path), events.populated, events.frozen else { return false }
         return children(path).allSatisfy { (try? Self.events($0).populated) != true || isFrozen($0) }
@@ -118,8 +118,8 @@ public enum Cgroup {
     private static let populated = Array("populated 1".utf8)
     private static let frozen = Array("frozen 1".utf8)
 
-    /// Whether systemd has delegated the cgroup's subtree to the process that runs in it (Delegate=yes). systemd then
-    /// sets an extended attribute, which this function reads.
+    /// Whether systemd has delegated the cgroup's subtree to the process that runs in it (Delegate=yes). systemd marks
+    /// such a cgroup with an extended attribute, which this function reads.
     public static func isDelegated(_ path: String) -> Bool {
         ["trusted.delegate", "user.delegate"].contains { name in
             var value: UInt8 = 0
@@ -127,7 +127,7 @@ public enum Cgroup {
         }
     }
 
-    /// Whether freezing of the cgroup was requested, even if it is not complete yet.
+    /// Whether this cgroup's own setting requests that it be frozen, even if it is not completely frozen yet.
     public static func isFreezeWanted(_ path: String) -> Bool {
         (try? File.withKernelFile(path + "/cgroup.freeze") { $0.first }) == UInt8(ascii: "1")
     }
@@ -136,25 +136,25 @@ public enum Cgroup {
     public enum MemoryShortage: Hashable, Sendable {
         /// The cgroup had reached its own `memory.max`.
         case ownLimit
-        /// The machine, or a cgroup above, was out of memory.
+        /// The machine, or a cgroup above this one, was out of memory.
         case machine
     }
 
-    /// Why the OOM killer has killed processes in the cgroup or below; nil if it has killed none, or the cgroup has
-    /// no memory controller.
+    /// Why the OOM killer has killed processes in the cgroup or below it. Nil if it has killed none, or if the cgroup
+    /// has no memory controller.
     public static func memoryShortage(_ path: String) -> MemoryShortage? {
         guard value(path, "memory.events", key: "oom_kill") ?? 0 > 0 else { return nil }
-        // The kernel counts `oom` in the cgroup whose limit was reached. memory.events.local (Linux 5.2) counts only
-        // that cgroup; memory.events, used on older kernels, also counts its descendants, which belong to the same
-        // app. A limit of a cgroup further up is counted in neither file.
+        // The kernel counts `oom` for the cgroup whose limit was reached. memory.events.local (Linux 5.2) counts only
+        // for that cgroup. memory.events, used on older kernels, also counts for its descendants, which belong to the
+        // same app. If the limit of a cgroup above was reached, neither file counts it.
         let own = value(path, "memory.events.local", key: "oom") ?? value(path, "memory.events", key: "oom")
         return own ?? 0 > 0 ? .ownLimit : .machine
     }
 
-    /// Lowers a memory limit by one step, which the kernel can reclaim within milliseconds. A larger step would block
-    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`. Until then, call
-    /// this function again and again, with the same variable for `usage`, in which it stores the memory use between
-    /// calls.
+    /// Lowers a memory limit by one step, small enough for the kernel to reclaim within milliseconds. A larger step
+    /// would block the write until all the memory is reclaimed. Returns true when the limit has reached `wish`. Until
+    /// then, call this function repeatedly with the same variable for `usage`, in which it stores the memory usage
+    /// between calls.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -163,7 +163,7 @@ public enum Cgroup {
     ) throws(Errno) -> Bool {
         let step: UInt64 = 8 << 20
         let usage = number(path, "memory.current") ?? 0
-        // If the usage no longer falls, nothing more can be reclaimed: a large last step then does not block for
+        // If the usage no longer falls, the kernel can reclaim nothing more. A large last step then does not block for
         // long.
         let isStuck = before.map { usage &+ (1 << 20) > $0 } ?? false
         before = usage
@@ -172,8 +172,8 @@ public enum Cgroup {
         return isLast
     }
 
-    /// Reclaims `bytes` from the cgroup and all below, page cache first, and blocks until done (`memory.reclaim`,
-    /// Linux 5.19). Returns false if the kernel could not reclaim that much.
+    /// Reclaims `bytes` from the cgroup and all cgroups below it, page cache first, and blocks until done
+    /// (`memory.reclaim`, Linux 5.19). Returns false if the kernel could not reclaim that much.
     public static func reclaim(_ path: String, _ bytes: UInt64) throws(Errno) -> Bool {
         do throws(Errno) {
             try File.writeControl(path + "/memory.reclaim", "\(bytes)\n")
@@ -184,7 +184,7 @@ public enum Cgroup {
         }
     }
 
-    /// Why the cgroups below `place` cannot use a controller, as the end of a sentence; nil if the controller is
+    /// Why the cgroups below `place` cannot use a controller, as the rest of a sentence. Nil if the controller is
     /// enabled there.
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
@@ -219,7 +219,7 @@ public enum Cgroup {
         return found ?? nil
     }
 
-    /// Reads one key of a file with a key and a value per line, such as `usage_usec` of `cpu.stat`.
+    /// Reads the value of one key from a file with a key and a value on each line, such as `usage_usec` in `cpu.stat`.
     public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
         let found = try? File.withKernelFile(path + "/" + file) { bytes -> UInt64? in
             var rest = bytes[...]
@@ -237,7 +237,7 @@ public enum Cgroup {
         return found ?? nil
     }
 
-    /// A number in decimal; nil if it is empty or is none, such as `max`.
+    /// Parses a decimal number; nil for an empty text and for a text that is not a number, such as `max`.
     private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
         guard !digits.isEmpty else { return nil }
         var value: UInt64 = 0

@@ -8,7 +8,7 @@ import Glibc
 public final class ChildProcess {
     /// The child's pid; valid until the child is reaped.
     public let pid: Int32
-    /// Becomes readable when the child has ended.
+    /// A pidfd, which becomes readable when the child has ended.
     public let pidfd: Descriptor
 
     /// The child's wait status (``WaitStatus``); nil until the child was reaped.
@@ -31,8 +31,8 @@ public final class ChildProcess {
         descriptors: [(there: Int32, here: Int32)],
         unblocksSignals: Bool = false
     ) throws(Errno) {
-        // First copy all descriptors to numbers above the targets: otherwise dup2 could overwrite one that is copied
-        // later.
+        // First copy all descriptors to numbers above the targets, because otherwise dup2(2) could overwrite a
+        // descriptor that has yet to be copied.
         let above = (descriptors.map(\.there).max() ?? 2) + 1
         var copies: [Descriptor] = []
         for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }
@@ -84,8 +84,8 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
-    /// Runs a program with three descriptors as standard input, output and error. The kernel kills the program when the
-    /// calling thread ends. The program also inherits all descriptors that are not close-on-exec.
+    /// Runs a program with these three descriptors as standard input, output and error. The kernel kills the program
+    /// when the calling thread ends. The program also inherits all descriptors that are not close-on-exec.
     public init(
         _ path: String,
         arguments: [String],
@@ -116,7 +116,7 @@ public final class ChildProcess {
         if status == nil { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Blocks until the child has ended and returns its wait status; -1 if it was reaped elsewhere.
+    /// Blocks until the child has ended, and returns its wait status; -1 if other code has reaped the child.
     @discardableResult
     public func reap() -> Int32 {
         if let status { return status }
@@ -126,14 +126,14 @@ public final class ChildProcess {
         return status ?? -1
     }
 
-    /// Waits at most `timeout` for the child to end. Returns its wait status; nil after the timeout.
+    /// Waits at most `timeout` for the child to end. Returns its wait status; nil if the child has not ended by then.
     public func reap(within timeout: Duration) -> Int32? {
         if let status { return status }
         guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }
         return reap()
     }
 
-    /// Lets the child outlive this object: it is neither killed nor reaped here.
+    /// Makes the child outlive this object: when the object is destroyed, the child is neither killed nor reaped.
     public func abandon() { isAbandoned = true }
 
     deinit {

@@ -3,13 +3,13 @@
 import CLinux
 import Glibc
 
-/// Rights that this process gives up for good.
+/// Restrictions that this process imposes on itself and can never remove.
 public enum Confinement {
-    /// Restricts this process and its children with Landlock. They may read below `readable` and `writable`, write,
-    /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are
-    /// skipped. With Landlock 6, abstract Unix sockets of other programs cannot be reached either, unless
-    /// `reachingAbstractSockets`. If the kernel has no Landlock, restricts nothing and returns false. Call this before
-    /// the first thread starts, since existing threads are not restricted.
+    /// Restricts this process and its children with Landlock. They may read below `readable` and `writable`; write,
+    /// create and remove files below `writable`; and execute programs below `executable`. Missing paths are skipped.
+    /// Since Landlock 6, they also cannot connect to abstract Unix sockets of other programs, unless
+    /// `reachingAbstractSockets` is true. If the kernel has no Landlock, restricts nothing and returns false. Call this
+    /// before the first thread starts, because other existing threads are not restricted.
     public static func confine(
         readable: [String],
         writable: [String],
@@ -35,8 +35,8 @@ public enum Confinement {
         "/usr/share/ca-certificates", "/usr/share/zoneinfo",
     ]
 
-    /// Limits how much writable memory this process can have, stacks of threads included (RLIMIT_DATA); a lower limit
-    /// stays. An allocation beyond it fails, which ends most programs.
+    /// Limits how much writable memory this process can have, including the stacks of threads (RLIMIT_DATA). If the
+    /// limit is already lower, it is not changed. An allocation beyond the limit fails, which ends most programs.
     public static func limitMemory(to bytes: UInt64) throws(Errno) {
         let resource = Int32(RLIMIT_DATA.rawValue)
         let most = try min(bytes, ThisProcess.limit(resource).hard)

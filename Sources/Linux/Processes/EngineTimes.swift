@@ -2,16 +2,15 @@
 
 import SystemPackage
 
-/// For how long processes have used the engines of graphics cards, as the kernel reports it in `/proc/PID/fdinfo`
+/// How long processes have used the engines of graphics cards, as the kernel reports in `/proc/PID/fdinfo`
 /// (Documentation/gpu/drm-usage-stats.rst).
 ///
 /// The drivers i915, amdgpu, msm, panfrost and others report these times in nanoseconds. The driver xe reports them in
 /// another unit, which is ignored. NVIDIA's own driver reports nothing.
 public struct EngineTimes: Hashable, Sendable {
-    /// An engine of a card, such as `render`.
+    /// An engine of a graphics card, such as `render`.
     public struct Engine: Hashable, Sendable {
-        /// The card, as its bus names it, such as `0000:00:02.0`; the name of the driver if the kernel reports no bus
-        /// address.
+        /// The card's bus address, such as `0000:00:02.0`; the name of the driver if the kernel reports no bus address.
         public var card: String
         /// The engine's name, such as `render`.
         public var name: String
@@ -29,7 +28,7 @@ public struct EngineTimes: Hashable, Sendable {
         public var client: UInt64
     }
 
-    /// For each use: for how long the engine has worked since the card's file was opened, in nanoseconds.
+    /// For each use, how long the engine has worked since the card's file was opened, in nanoseconds.
     public var nanoseconds: [Use: UInt64] = [:]
 
     /// Creates times without any use of an engine.
@@ -65,7 +64,8 @@ public struct EngineTimes: Hashable, Sendable {
                 engines.append((String(key.dropFirst(prefix.count)), time))
             }
         }
-        // Without a client number, it is unknown which descriptors share an open file, so times could be counted twice.
+        // Without a client number, it is unknown which descriptors share an open file, so the same time could be
+        // counted twice.
         guard let client, !engines.isEmpty else { return false }
         for (name, time) in engines {
             let use = Use(engine: Engine(card: card ?? driver, name: name), client: client)
@@ -81,8 +81,8 @@ public struct EngineTimes: Hashable, Sendable {
         for process in processes {
             let folder = "\(root)/\(process)"
             for name in ((try? File.list(folder + "/fd")) ?? []).prefix(mostDescriptors) {
-                // Skip descriptors of files outside /dev/dri: to read their fdinfo, the kernel would take locks of
-                // files that have nothing to do with graphics cards.
+                // Skip descriptors of files outside /dev/dri, because reading their fdinfo takes kernel locks that have
+                // nothing to do with graphics cards.
                 guard let target = try? File.readLink("\(folder)/fd/\(name)"), target.hasPrefix("/dev/dri/"),
                     let text = try? File.readString("\(folder)/fdinfo/\(name)", limit: 64 << 10)
                 else { continue }
@@ -92,13 +92,13 @@ public struct EngineTimes: Hashable, Sendable {
         return times
     }
 
-    /// The engine that worked most since an earlier reading, and its share of the elapsed time: 1 for one fully used
-    /// engine, more if a card has several engines of that name. Nil if no engine worked.
+    /// The engine that has worked most since an earlier reading, and its share of the elapsed time. The share is 1 for
+    /// one fully used engine, and can be more if a card has several engines of that name. Nil if no engine has worked.
     public func busiest(since earlier: EngineTimes, over elapsed: Duration) -> (engine: Engine, share: Double)? {
         guard elapsed > .zero else { return nil }
         var used: [Engine: UInt64] = [:]
         for (use, time) in nanoseconds {
-            // If the card's file was opened after the earlier reading, all of its time counts.
+            // If the card's file was opened after the earlier reading, count all of its time.
             let before = earlier.nanoseconds[use] ?? 0
             guard time > before else { continue }
             used[use.engine, default: 0] += time - before

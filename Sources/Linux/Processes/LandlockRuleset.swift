@@ -6,7 +6,7 @@ import Glibc
 /// A Landlock ruleset. A process that receives the ruleset's descriptor can restrict itself with it. Rights are the
 /// bits of linux/landlock.h.
 public final class LandlockRuleset: Sendable {
-    /// The descriptor, close-on-exec.
+    /// The ruleset's descriptor, close-on-exec.
     public let raw: Int32
 
     /// Creates a ruleset that forbids all of these rights, except where ``allow(_:_:)`` or ``allow(port:_:)`` allows
@@ -17,7 +17,8 @@ public final class LandlockRuleset: Sendable {
 
     deinit { Descriptor(owning: raw).close() }
 
-    /// Allows rights on an open file, or on a folder and all below it. A descriptor opened with O_PATH suffices.
+    /// Allows rights on an open file, or on an open folder and everything below it. A descriptor opened with O_PATH is
+    /// enough.
     public func allow(_ descriptor: Int32, _ rights: UInt64) throws(Errno) {
         try call { tlx_landlock_allow(raw, descriptor, rights) }
     }

@@ -3,7 +3,8 @@
 import CLinux
 import Glibc
 
-/// Refers to processes by descriptors: unlike a pid, a pidfd never refers to a later process with the same pid.
+/// Refers to processes by descriptors (pidfds). Unlike a pid, a pidfd never refers to a later process that gets the
+/// same pid.
 public enum Pidfd {
     /// Opens a descriptor for the process that has this pid now. It becomes readable once the process has ended.
     public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
@@ -15,7 +16,7 @@ public enum Pidfd {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }
 
-    /// Sends SIGKILL to the process group that the process leads; before Linux 6.9, only to the process.
+    /// Sends SIGKILL to the process group that the process leads. Before Linux 6.9, sends it only to the process.
     public static func killGroup(_ pidfd: Int32) {
         if tlx_pidfd_kill_group(pidfd) != 0 { try? sendSignal(pidfd, 9) }
     }
@@ -25,7 +26,7 @@ public enum Pidfd {
         (try? Descriptor.wait(pidfd, timeout: .zero)) ?? true
     }
 
-    /// The pid of the process, from `/proc/self/fdinfo`; nil once it was reaped.
+    /// The pid of the process, read from `/proc/self/fdinfo`; nil once the process was reaped.
     public static func pid(of pidfd: Int32) -> Int32? {
         guard let text = try? File.readString("/proc/self/fdinfo/\(pidfd)") else { return nil }
         for line in text.split(separator: "\n") where line.hasPrefix("Pid:") {

@@ -36,8 +36,8 @@ public struct ProcessStat: Hashable, Sendable {
     /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
-    /// Parses the content of a stat file. The process's name in it is in parentheses, and may contain parentheses
-    /// itself: the last `)` ends it.
+    /// Parses the content of a stat file. The process's name is in parentheses and may itself contain parentheses, so
+    /// the name ends at the last `)`.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
@@ -143,7 +143,7 @@ public enum ProcFS {
         return result
     }
 
-    /// How many descriptors a process has open; nil if this process may not inspect that process.
+    /// How many descriptors a process has open; nil if this process may not inspect the other process.
     public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
 
     /// The pids of all processes.
@@ -201,12 +201,12 @@ public enum ProcFS {
         try File.status("/proc/\(pid)/ns/mnt").inode
     }
 
-    /// Identifies the IPC namespace of the process in the same way.
+    /// The inode number that identifies a process's IPC namespace. Throws EACCES for other users' processes.
     public static func ipcNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         try File.status("/proc/\(pid)/ns/ipc").inode
     }
 
-    /// A field of `/proc/PID/status`, without surrounding white space.
+    /// A field of `/proc/PID/status`, without white space around it.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"
         return field(name, of: try File.read(path))
@@ -252,8 +252,8 @@ public enum ProcFS {
         return result
     }
 
-    /// Whether a signal has its default action in a process: the process has no handler for the signal, and the main
-    /// thread neither blocks nor ignores it. Throws ESRCH or ENOENT if the process has ended.
+    /// Whether a signal has its default action in a process: the process has no handler for the signal, and its main
+    /// thread neither blocks nor ignores the signal. Throws ESRCH or ENOENT if the process has ended.
     public static func leavesToDefault(_ number: Int32, _ pid: Int32) throws(Errno) -> Bool {
         for name in ["SigCgt", "SigBlk", "SigIgn"] {
             let mask = try statusField(pid, name).flatMap { UInt64($0, radix: 16) } ?? 0

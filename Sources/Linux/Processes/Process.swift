@@ -48,7 +48,7 @@ public enum ThisProcess {
         if let value { setenv(name, value, 1) } else { unsetenv(name) }
     }
 
-    /// Sets the name that ps -e and /proc/PID/comm show; at most 15 bytes. Call it on the first thread.
+    /// Sets the name that ps -e and /proc/PID/comm show, at most 15 bytes. Call this on the first thread.
     public static func rename(_ name: String) { _ = name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) } }
 
     /// This process's current directory.
@@ -82,8 +82,8 @@ public enum ThisProcess {
     /// How many processors are online.
     public static var processorCount: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 
-    /// Grows the descriptor table to `count` entries now. It would also grow when needed, but in a process with
-    /// several threads each growth waits for all processors (synchronize_rcu, 10 to 30 ms).
+    /// Enlarges the descriptor table to `count` entries now. The kernel also enlarges it on demand, but in a process
+    /// with several threads, this takes 10 to 30 ms each time, because it waits for all processors (synchronize_rcu).
     public static func reserveDescriptors(_ count: Int) {
         var most: UInt64 = 1024
         if let limit = try? limit(Int32(RLIMIT_NOFILE.rawValue)) { most = limit.soft }
@@ -92,7 +92,8 @@ public enum ThisProcess {
         if highest >= 0 { close(highest) }
     }
 
-    /// Makes this process the parent of descendants whose own parent has ended (PR_SET_CHILD_SUBREAPER).
+    /// Makes this process a subreaper: when the parent of one of its descendants ends, the kernel makes this process
+    /// the parent (PR_SET_CHILD_SUBREAPER).
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
     /// Replaces this process with another program. Returns only on failure, with the error.
@@ -132,7 +133,7 @@ public enum ThisProcess {
     /// Whether a descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-    /// The host's name. Not from /proc/sys, which services with `ProcSubset=pid` do not see.
+    /// The host's name. It is not read from /proc/sys, because services with `ProcSubset=pid` do not see that folder.
     public static var hostName: String {
         // HOST_NAME_MAX is 64; the last byte stays 0.
         var bytes = [CChar](repeating: 0, count: 65)
@@ -145,8 +146,8 @@ public enum ThisProcess {
 
     /// The id of this boot, read once; empty if the kernel has none.
     ///
-    /// Call this before ``bootID``, which hides errors: with an empty id, torpord would discard its records, because
-    /// they would seem to come from another boot.
+    /// Call this before ``bootID``, which returns an empty id after an error. With an empty id, torpord would discard
+    /// its records, because they would seem to come from another boot.
     /// - Throws: the error of reading the id, such as EMFILE.
     @discardableResult public static func readBootID() throws(Errno) -> String {
         if let known = bootIdentity.withLock({ $0 }) { return known }
@@ -178,13 +179,13 @@ public enum ThisProcess {
         ("rttime", 15),
     ]
 
-    /// Sleeps for a time, or until a signal comes. For programs without an event loop that poll or retry.
+    /// Sleeps for a time, or until a signal arrives. For programs without an event loop that poll or retry.
     public static func sleep(_ duration: Duration) {
         let microseconds = max(0, duration.microseconds)
         var time = timespec(tv_sec: Int(microseconds / 1_000_000), tv_nsec: Int(microseconds % 1_000_000) * 1000)
         nanosleep(&time, nil)
     }
 
-    /// Yields the processor (sched_yield(2)), for a caller that waits for a reply which is only microseconds away.
+    /// Gives up the processor (sched_yield(2)). For a caller that waits for a reply that takes only microseconds.
     public static func yield() { sched_yield() }
 }

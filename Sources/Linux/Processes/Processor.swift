@@ -3,9 +3,9 @@
 import CLinux
 import Glibc
 
-/// The processor that a thread or process runs on (sched(7)).
+/// The processor on which a thread or process runs (sched(7)).
 public enum Processor {
-    /// The processor that this thread runs on now.
+    /// The number of the processor on which this thread is running now.
     public static var current: Int32 { tlx_processor() }
 
     /// Pins a process to one processor (sched_setaffinity(2)). Throws EPERM for other users' processes without

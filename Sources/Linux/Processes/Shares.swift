@@ -11,16 +11,16 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     /// Wraps the kernel's encoding of class and level.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// No priority was set: the I/O priority follows the thread's nice value.
+    /// No priority is set, so the I/O priority follows the thread's nice value.
     public static let none = IOPriority(rawValue: 0)
     /// The kernel serves the thread only while no other process uses the disk.
     public static let idle = IOPriority(rawValue: 3 << 13)
-    /// The best-effort class: levels 0 (served first) to 7 (served last); 4 is a thread's default.
+    /// The best-effort class. Level 0 is served first, level 7 last; 4 is a thread's default.
     public static func bestEffort(_ level: Int32) -> IOPriority {
         IOPriority(rawValue: 2 << 13 | max(0, min(level, 7)))
     }
 
-    /// The class and level in words.
+    /// The class and level as text.
     public var description: String {
         switch rawValue >> 13 {
         case 0: "none"
@@ -30,7 +30,7 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The I/O priority of a thread. Kernels before 5.18 report `none` as class none with level 4: the level is
+    /// The I/O priority of a thread. Kernels before 5.18 report `none` as class none with level 4; the level is
     /// ignored.
     public static func of(_ thread: Int32) throws(Errno) -> IOPriority {
         let raw = Int32(try call { tlx_io_priority(thread) })
@@ -41,7 +41,7 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     public func set(_ thread: Int32) throws(Errno) { try call { tlx_set_io_priority(thread, rawValue) } }
 }
 
-/// A process's share of the machine's processor time and memory, as far as it can be set without a cgroup.
+/// Settings that control a process's share of processor time and memory without a cgroup.
 extension ProcFS {
     /// The OOM score adjustment, −1000 (never killed) to 1000 (killed first): proc_pid_oom_score_adj(5).
     public static func oomScoreAdjust(_ pid: Int32) throws(Errno) -> Int32 {
@@ -54,8 +54,8 @@ extension ProcFS {
         try File.writeControl("/proc/\(pid)/oom_score_adj", "\(value)\n")
     }
 
-    /// The timer slack of a thread, the most by which its timers may be late, in nanoseconds. Throws EPERM for other
-    /// threads without CAP_SYS_NICE.
+    /// The timer slack of a thread in nanoseconds: how late its timers may fire. Throws EPERM for other threads without
+    /// CAP_SYS_NICE.
     public static func timerSlack(_ thread: Int32) throws(Errno) -> UInt64 {
         guard let value = UInt64(try line("/proc/\(thread)/timerslack_ns")) else { throw .invalidArgument }
         return value
@@ -74,15 +74,15 @@ extension ProcFS {
         try line("/proc/\(pid)/autogroup").split(separator: " ").last.flatMap { Int32($0) }
     }
 
-    /// Sets the nice value of the autogroup, and so of the process's whole session. Throws EPERM for a negative value
-    /// without CAP_SYS_NICE. Without privileges it throws EAGAIN if any process changed an autogroup's nice value
-    /// within the last 100 ms.
+    /// Sets the nice value of the autogroup, which applies to the process's whole session. Throws EPERM for a negative
+    /// value without CAP_SYS_NICE. Without privileges, throws EAGAIN if any process changed the nice value of an
+    /// autogroup within the last 100 ms.
     public static func setAutogroupNice(_ pid: Int32, _ nice: Int32) throws(Errno) {
         try File.writeControl("/proc/\(pid)/autogroup", "\(nice)\n")
     }
 
-    /// Why the nice value of a process's autogroup has no effect, as the end of a sentence; nil if it has an effect.
-    /// Autogroups must be enabled, and the process must be in no cgroup of the cpu controller.
+    /// Why the nice value of a process's autogroup has no effect, as the rest of a sentence; nil if it has an effect.
+    /// It has an effect if autogroups are enabled and the process is in no cgroup of the cpu controller.
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func autogroupObstacle(_ pid: Int32, root: String = "", mount: String? = Cgroup.mount) -> String? {

@@ -20,13 +20,13 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// The signal's name, such as `SIGUSR1`.
     public var description: String { Signal.name(number) }
 
-    /// The terminal was closed; asks a daemon to reload its configuration.
+    /// The terminal was closed. For a daemon, usually a request to reload its configuration.
     public static let hangup = SIGHUP
-    /// Ctrl-C on the terminal.
+    /// A user pressed Ctrl-C on the terminal.
     public static let interrupt = SIGINT
-    /// Ctrl-\ on the terminal; the process dumps core.
+    /// A user pressed Ctrl-\ on the terminal. The process dumps core.
     public static let quit = SIGQUIT
-    /// abort(3); the process dumps core.
+    /// The process called abort(3). It dumps core.
     public static let abort = SIGABRT
     /// Kills a process; it cannot be blocked.
     public static let kill = SIGKILL
@@ -46,7 +46,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     public static let `continue` = SIGCONT
     /// Stops a process; it cannot be blocked.
     public static let stop = SIGSTOP
-    /// Ctrl-Z on the terminal.
+    /// A user pressed Ctrl-Z on the terminal.
     public static let terminalStop = SIGTSTP
     /// The terminal was resized.
     public static let window = SIGWINCH
@@ -86,34 +86,34 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         return "signal \(number)"
     }
 
-    /// Blocks (or unblocks) a signal in this thread, so that the event loop can read it.
+    /// Blocks or unblocks a signal in this thread. A blocked signal stays pending, so that the event loop can read it.
     public static func block(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_block(number, on ? 1 : 0) }
     }
 
-    /// Whether the signal has come while it was blocked.
+    /// Whether the signal was sent while it was blocked, and is still pending.
     public static func isPending(_ number: Int32) -> Bool {
         var set = sigset_t()
         return sigpending(&set) == 0 && sigismember(&set, number) == 1
     }
 
-    /// Ignores a signal in this process (such as SIGPIPE), or restores the signal's default action.
+    /// Ignores a signal in this process (such as SIGPIPE) or, if `on` is false, restores the signal's default action.
     public static func ignore(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
-    /// Makes each arrival of a signal add to a counter instead of its default action, whichever thread receives the
-    /// signal. All signals of the process share one counter, which must stay open until their default actions are
+    /// Makes each arrival of a signal increase a counter instead of its default action, in whichever thread the signal
+    /// arrives. All signals of the process share one counter. The counter must stay open until the default actions are
     /// restored (`ignore(_:false)`).
     public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
         try call { tlx_signal_count(number, counter.raw) }
     }
 
-    /// Sends a signal to a pid. Use it only for this process's own unreaped children, whose pids cannot be reused,
-    /// and in tests.
+    /// Sends a signal to a pid. Use this only in tests, and for this process's own unreaped children, whose pids cannot
+    /// be reused.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 
-    /// Whether the process group has any process, of any user.
+    /// Whether the process group contains any process, of any user.
     public static func hasGroup(_ number: Int32) -> Bool {
         do throws(Errno) {
             try call { Glibc.kill(-number, 0) }

@@ -16,7 +16,7 @@ public struct User: Hashable, Sendable {
     /// The login shell.
     public let shell: String
 
-    /// Creates a user, which need not be in the user database.
+    /// Creates a user from its parts. The user need not exist in the user database.
     public init(name: String, uid: UInt32, gid: UInt32, home: String, shell: String) {
         self.name = name
         self.uid = uid
@@ -29,7 +29,7 @@ public struct User: Hashable, Sendable {
 /// Looks up users and groups through NSS. A lookup may block on files or a network directory: call these functions
 /// when the configuration is loaded, not on the event loop.
 public enum Users {
-    /// A user by name, or by uid if the text is a number and no user has that name; nil if there is none.
+    /// A user by name, or by uid if the text is a number and no user has that name. Nil if there is no such user.
     public static func lookup(_ nameOrNumber: String) -> User? {
         if let user = entry({ getpwnam_r(nameOrNumber, $0, $1, $2, $3) }) { return user }
         return UInt32(nameOrNumber).flatMap { lookup(uid: $0) }

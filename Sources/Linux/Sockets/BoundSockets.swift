@@ -7,19 +7,19 @@ import Glibc
 public struct BindFailure: Error, Hashable {
     /// The step that failed.
     public enum Stage: Hashable, Sendable {
-        /// Making the directories that contain the socket's path.
+        /// Creating the directories that contain the socket's path.
         case folder(String)
         /// socket(2), which fails if the kernel lacks the address family.
         case socket
         /// Setting an option that must be set before the bind.
         case option
-        /// The call of bind(2).
+        /// bind(2).
         case bind
         /// The path exists and is not a socket.
         case occupied
         /// Setting owner and mode of the socket file.
         case owner
-        /// The call of listen(2).
+        /// listen(2).
         case listen
     }
 
@@ -45,9 +45,9 @@ public struct SocketNode: Hashable, Sendable {
 }
 
 extension Sockets {
-    /// Creates a bound, non-blocking socket, which listens unless it is a datagram socket.
+    /// Creates a non-blocking socket and binds it. Unless it is a datagram socket, the socket also listens.
     ///
-    /// A stale socket file at the path, one that no process serves, is removed.
+    /// If the path has a stale socket file, which no process serves, the file is removed.
     public static func bound(
         _ plan: SocketPlan,
         node: SocketNode = SocketNode(),
@@ -83,7 +83,7 @@ extension Sockets {
         try at(.listen) { () throws(Errno) in try call { Glibc.listen(socket, backlog) } }
     }
 
-    /// Runs one step of a bind and tags its error with the stage.
+    /// Runs one step of a bind, and adds the step's stage to its error.
     @discardableResult
     private static func at<T>(
         _ stage: BindFailure.Stage,
@@ -149,7 +149,7 @@ extension Sockets {
     // MARK: Of other processes
 
     /// Copies the socket that a process has bound to the address in `plan`. Nil if the process has no such socket, or
-    /// if this process may not copy its descriptors (ptrace(2), "Ptrace access mode checking").
+    /// if this process may not copy descriptors of that process (ptrace(2), "Ptrace access mode checking").
     public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
         func copy(_ fd: Int32) -> Int32 {
             func raw(
@@ -176,7 +176,7 @@ extension Sockets {
             }
         }
         let numbers = ((try? File.list("/proc/\(pid)/fd")) ?? []).compactMap { Int32($0) }.sorted()
-        // An inherited socket has a low number, so inspect only the lowest numbers.
+        // An inherited socket has a low descriptor number, so inspect only the lowest numbers.
         for fd in numbers.lazy.filter({ $0 >= 3 }).prefix(mostLookedAt) {
             let found = copy(fd)
             if found >= 0 { return Descriptor(owning: found) }
@@ -202,10 +202,10 @@ extension Sockets {
                 }
             }
         }
-        // Set the mode before the bind, so that the file never grants more than its final mode. Its owner can be set
-        // after the bind: until then, the creator owns the file.
+        // Set the mode before the bind, so that the file never grants more than its final mode. The owner can be set
+        // after the bind, because until then the file belongs to its creator.
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
-        // Now that the directory exists, look up again which user can redirect the path.
+        // The directory exists now, so determine again which user can redirect the path.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
         do throws(Errno) {
             try bindUnix(socket.raw, path)
@@ -262,7 +262,8 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path, even if the connection fails because, say, the backlog is full.
+    /// Whether a process serves the socket at the path. This is also true if the connection fails for a reason such as
+    /// a full backlog.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
@@ -273,7 +274,7 @@ extension Sockets {
     }
 }
 
-/// Like `withCString`, but passes a null pointer for nil.
+/// Like `withCString`, but passes a null pointer if `text` is nil.
 private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> T) -> T {
     guard let text else { return body(nil) }
     return text.withCString { body($0) }

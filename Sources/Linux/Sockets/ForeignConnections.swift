@@ -2,20 +2,20 @@
 
 import WireText
 
-/// The TCP sockets of another network namespace, such as a container's, from `/proc/PID/net` of a process in it.
-/// Socket diagnostics (sock_diag(7)) show only the caller's own namespace, and a supervisor without root privileges
-/// may not enter another namespace.
+/// The TCP sockets of another network namespace, such as a container's. They are read from `/proc/PID/net` of a process
+/// in that namespace. Socket diagnostics (sock_diag(7)) would show only the caller's own namespace, and a supervisor
+/// without root privileges may not enter another one.
 public struct ForeignConnections: Sendable {
     /// Inode numbers of established connections.
     public private(set) var open: Set<UInt32> = []
     /// The port of each listening socket, by inode number.
     private var listening: [UInt32: UInt16] = [:]
-    /// For each port, when the last connection to or from the port was closed (CLOCK_MONOTONIC), computed from the
-    /// sockets in TIME_WAIT.
+    /// For each port, when the last connection to or from that port was closed (CLOCK_MONOTONIC). The time is computed
+    /// from sockets in TIME_WAIT.
     private var closed: [UInt16: Duration] = [:]
 
-    /// The limit in bytes for one file in `/proc/PID/net`: some 7,000 sockets of 150 bytes each, which take tens of
-    /// milliseconds to read.
+    /// The maximum number of bytes read from one file in `/proc/PID/net`. This is enough for about 7,000 sockets of 150
+    /// bytes each, which take tens of milliseconds to read.
     private static let mostBytes = 1 << 20
     /// How long a socket stays in TIME_WAIT (the kernel's TCP_TIMEWAIT_LEN).
     private static let timeWait = Duration.seconds(60)
@@ -48,7 +48,8 @@ public struct ForeignConnections: Sendable {
             case "01": open.insert(inode)
             case "0A": listening[inode] = local
             case "06":
-                // The field is `03:` and the time left in TIME_WAIT, hexadecimal, in hundredths of a second.
+                // The field is `03:`, then the remaining time in TIME_WAIT, as a hexadecimal number of hundredths of a
+                // second.
                 let left = UInt64(String(wire: words[5].dropFirst(3)), radix: 16).map {
                     Duration.milliseconds(Int64(clamping: $0) * 10)
                 }
@@ -64,7 +65,8 @@ public struct ForeignConnections: Sendable {
         return UInt16(String(wire: address[address.index(after: colon)...]), radix: 16)
     }
 
-    /// When the last connection to one of these listening sockets was closed; nil if none was closed within a minute.
+    /// When the last connection to one of these listening sockets was closed; nil if none was closed within the last
+    /// minute.
     public func lastClosed(at sockets: some Sequence<UInt32>) -> Duration? {
         sockets.compactMap { listening[$0].flatMap { closed[$0] } }.max()
     }

@@ -9,11 +9,11 @@ public final class JournalSocket {
     private let path: String
     private var socket: Descriptor?
 
-    /// Creates an unconnected socket; the first ``send(_:)`` connects it.
+    /// Creates an unconnected socket. The first ``send(_:)`` connects it.
     public init(path: String = JournalSocket.path) { self.path = path }
 
-    /// Sends one encoded entry. Returns false if no journal listens, the journal's socket is full (EAGAIN), or the
-    /// entry exceeds the size of a datagram (EMSGSIZE).
+    /// Sends one encoded entry. Returns false if the journal does not listen, if its socket is full (EAGAIN), or if the
+    /// entry is larger than a datagram may be (EMSGSIZE).
     public func send(_ entry: [UInt8]) -> Bool {
         if let socket {
             do throws(Errno) {
@@ -33,15 +33,15 @@ public final class JournalSocket {
         }
     }
 
-    /// Whether a descriptor is the journal stream that the value of `JOURNAL_STREAM` names: device and inode in
-    /// decimal, separated by a colon (systemd.exec(5)).
+    /// Whether a descriptor is the journal stream that the value of `JOURNAL_STREAM` identifies by device and inode
+    /// number: two decimal numbers, separated by a colon (systemd.exec(5)).
     public static func isStream(_ descriptor: Int32, named text: String?) -> Bool {
         guard let text, let status = try? File.status(descriptor: descriptor) else { return false }
         let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0) }
         return numbers.count == 2 && numbers[0] == status.device && numbers[1] == status.inode
     }
 
-    /// The value of `JOURNAL_STREAM` for a program that has this descriptor as standard error.
+    /// The value of `JOURNAL_STREAM` for a program whose standard error is this descriptor.
     public static func streamName(of descriptor: Int32) -> String? {
         (try? File.status(descriptor: descriptor)).map { "\($0.device):\($0.inode)" }
     }

@@ -2,12 +2,12 @@
 
 import CLinux
 
-/// Notices when a network interface is added, removed or changed (rtnetlink(7)).
+/// Reports when a network interface is added, removed or changed (rtnetlink(7)).
 public struct LinkWatch: ~Copyable {
-    /// The descriptor to watch, which is readable after interfaces have changed, until ``hasNews()`` is called.
+    /// The descriptor to watch. After interfaces have changed, it is readable until ``hasNews()`` is called.
     public let descriptor: Descriptor
 
-    /// Starts to watch this process's network namespace.
+    /// Starts to watch the interfaces of this process's network namespace.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_link_socket() }) }
 
     /// Whether an interface may have changed since the last call.

@@ -2,10 +2,10 @@
 
 import Glibc
 
-/// Reads a process's open sockets in steps: each descriptor takes the kernel microseconds, and a busy server has
-/// thousands.
+/// Reads the list of a process's open sockets in steps, because each descriptor takes the kernel microseconds and a
+/// busy server has thousands.
 public final class SocketReading {
-    /// Inode numbers of the sockets found so far, unordered; a socket with two descriptors appears twice.
+    /// Inode numbers of the sockets found so far, unordered. A socket with two descriptors appears twice.
     public private(set) var sockets: [UInt32] = []
     /// How many descriptors were inspected.
     public private(set) var count = 0

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// The address that a socket is bound to.
+/// An address to which a socket can be bound.
 public enum SocketAddress: Hashable, Sendable {
     /// A port on all addresses of this machine.
     case port(UInt16)

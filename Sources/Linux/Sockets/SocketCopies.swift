@@ -17,20 +17,20 @@ public struct SocketFacts: Sendable, Hashable {
     public let kind: Kind
     /// Whether the socket accepts connections.
     public let listens: Bool
-    /// Whether the socket listens in a network namespace other than this process's; false if the kernel does not say
+    /// Whether the socket listens in a network namespace other than this process's. False if the kernel does not tell
     /// (before Linux 5.14).
     public let isElsewhere: Bool
     /// Whether the socket has a peer.
     public let isConnected: Bool
-    /// A key for the address that the socket is bound to: the port, or a number derived from the name; 0 if unbound.
-    /// A listening socket and the connections that it accepted have the same key.
+    /// A key for the address to which the socket is bound: the port, or a number derived from the name; 0 if unbound. A
+    /// listening socket and the connections accepted from it have the same key.
     public let place: UInt64
     /// The socket's own address, for display; empty if it has none.
     public let local: String
     /// The peer's address, for display; empty if it has none.
     public let remote: String
 
-    /// Reads an open socket. Throws ENOTSOCK and the like if it is not a socket.
+    /// Reads the properties of an open socket. Throws an error such as ENOTSOCK if the descriptor is not a socket.
     public init(_ raw: Int32) throws(Errno) {
         var facts = tlx_socket_facts()
         try call { tlx_socket_facts_of(raw, &facts) }
@@ -72,7 +72,7 @@ extension SocketFacts.Kind {
 }
 
 /// A duplicate of a socket that another process has open, made by pidfd_getfd(2). While the duplicate is open, the
-/// socket stays open: its port stays taken, and the peer does not notice that the process has ended.
+/// socket stays open: its port stays in use, and the peer does not notice if the process ends.
 public struct SocketCopy {
     /// The duplicate's descriptor.
     public let descriptor: Descriptor
@@ -87,7 +87,7 @@ public struct SocketCopy {
         self.facts = facts
     }
 
-    /// Uses a duplicate that was made earlier; nil if the descriptor is not a socket.
+    /// Uses a duplicate that already exists; nil if the descriptor is not a socket.
     public init?(_ descriptor: Descriptor) {
         guard let facts = try? SocketFacts(descriptor.raw),
             let inode = try? File.status(descriptor: descriptor.raw).inode
@@ -105,14 +105,15 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unread: Int
     /// Bytes written but not acknowledged by the peer.
     public let unsent: Int
-    /// How long no data has moved on the connection, to about 10 ms. Known for TCP only; nil for other sockets.
+    /// How long no data has moved on the connection in either direction, to about 10 ms. Known for TCP only; nil for
+    /// other sockets.
     public let quiet: Duration?
     /// How long ago data was last received, to about 10 ms; nil if none was received, and for sockets other than TCP.
     public let received: Duration?
     /// How long ago data was last received, if this end has written nothing since; otherwise nil. Known for TCP only.
     public let unanswered: Duration?
-    /// How long ago data was last received, if this end has written data within the same tick of the kernel's clock
-    /// (1 to 10 ms): then it is unknown which came first. Otherwise nil. Known for TCP only.
+    /// How long ago data was last received, if this end wrote data within the same tick of the kernel's clock (1 to 10
+    /// ms). It is then unknown which of the two came first. Otherwise nil. Known for TCP only.
     public let tied: Duration?
 
     init(_ raw: Int32) {
@@ -133,22 +134,23 @@ public struct SocketTraffic: Sendable, Hashable {
 
 /// Copies a process's sockets in steps, because each socket takes the kernel some microseconds.
 public final class SocketCopyReading {
-    /// The copies so far. Only sockets that can receive something are copied: those that listen, are connected or
-    /// take datagrams.
+    /// The copies so far. A socket is copied only if it can receive something: if it listens, is connected or takes
+    /// datagrams.
     public private(set) var copies: [SocketCopy] = []
-    /// The inode numbers of all sockets inspected so far, copied or not, and of those to skip.
+    /// The inode numbers of all sockets inspected so far, whether copied or not, and of those that the caller wants to
+    /// skip.
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer
     private let most: Int
     private var count = 0
 
-    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect the other process, ENOENT
-    /// if the other process has ended.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect the other process, ENOENT if
+    /// the other process has ended.
     ///
     /// - Parameters:
     ///   - seen: inode numbers of sockets to skip.
-    ///   - most: the maximum number of copies; one more makes ``read(until:)`` throw EMFILE.
+    ///   - most: the maximum number of copies; if there are more sockets to copy, ``read(until:)`` throws EMFILE.
     public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = [], most: Int = .max) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
@@ -161,7 +163,7 @@ public final class SocketCopyReading {
 
     /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all sockets were copied.
     /// Throws EPERM if this process may not copy descriptors of the other process (ptrace(2), "Ptrace access mode
-    /// checking"), ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
+    /// checking"). Throws ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
     /// exceeded.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         let folder = dirfd(directory)
@@ -184,13 +186,13 @@ public final class SocketCopyReading {
         do throws(Errno) {
             descriptor = try Pidfd.copy(pidfd.raw, fd)
         } catch {
-            // The descriptor was closed since it was listed, or the process has ended.
+            // The descriptor was closed after it was listed, or the process has ended.
             if error == .badFileDescriptor || error.isGone { return }
             throw error
         }
         guard let facts = try? SocketFacts(descriptor.raw), facts.family != .other, facts.kind != .other,
             facts.listens || facts.isConnected || facts.kind == .datagram,
-            // Make sure that the descriptor's number was not reused for another socket.
+            // Check that the descriptor's number was not reused for another socket.
             (try? File.status(descriptor: descriptor.raw).inode) == UInt64(inode)
         else { return }
         guard copies.count < most else { throw .tooManyOpenFiles }

@@ -25,7 +25,7 @@ public enum SocketOption: Int32, Sendable, CaseIterable {
     case sendBuffer
 }
 
-/// What waits in a socket's queue until the program accepts or reads it.
+/// The length and the limit of a socket's queue of connections or datagrams.
 public struct SocketBacklog: Hashable, Sendable {
     /// The queued connections; for a datagram socket, the memory in bytes that queued datagrams use.
     public var waiting: UInt32
@@ -34,7 +34,7 @@ public struct SocketBacklog: Hashable, Sendable {
     /// How many datagrams were dropped because the queue was full.
     public var dropped: UInt32 = 0
 
-    /// Creates a backlog from what is queued and its limit.
+    /// Creates a backlog from its length and its limit.
     public init(waiting: UInt32, most: UInt32) {
         self.waiting = waiting
         self.most = most
@@ -47,18 +47,19 @@ extension Sockets {
         try call { tlx_set_socket_option(socket, option.rawValue, value) }
     }
 
-    /// Holds back new connections to a listening TCP socket, or lets them in again. The kernel drops the SYN packets
-    /// of clients that are held back; the clients' kernels retransmit these packets, first after a second.
+    /// Stops or resumes accepting new connections to a listening TCP socket. While `on` is true, the kernel drops the
+    /// SYN packets of clients. The clients' kernels send these packets again, first after a second, so that the clients
+    /// connect late but without an error.
     public static func holdBack(_ socket: Int32, _ on: Bool) throws(Errno) {
         do throws(Errno) {
             try call { tlx_hold_back(socket, on ? 1 : 0) }
         } catch {
-            // ENOENT only means that no filter was attached.
+            // ENOENT means only that no filter was attached.
             if on || error != .noSuchFileOrDirectory { throw error }
         }
     }
 
-    /// The maximum backlog of a socket in this network namespace (`net.core.somaxconn`).
+    /// The maximum backlog of sockets in this network namespace (`net.core.somaxconn`).
     public static var mostBacklog: Int32? {
         guard let text = try? File.readString("/proc/sys/net/core/somaxconn") else { return nil }
         return Int32(String(text.filter { $0.isNumber }))
@@ -71,7 +72,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// The queue of a listening Unix socket, from the kernel's socket diagnostics.
+    /// The queue of a listening Unix socket, read from the kernel's socket diagnostics.
     public static func unixBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         let inode = try File.status(descriptor: socket).inode
         let netlink = Descriptor(owning: try call { tlx_diagnostics_socket() })
@@ -80,7 +81,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// The fill level of a datagram socket's receive buffer, in bytes of kernel memory.
+    /// How full the receive buffer of a datagram socket is, in bytes of kernel memory.
     public static func bufferBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (used, most, dropped): (UInt32, UInt32, UInt32) = (0, 0, 0)
         try call { tlx_receive_memory(socket, &used, &most, &dropped) }

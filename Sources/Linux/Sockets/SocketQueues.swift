@@ -3,9 +3,10 @@
 import CLinux
 import Glibc
 
-/// What is queued at a socket, read from the kernel's socket diagnostics without opening the socket.
+/// The queue and state of a socket, read from the kernel's socket diagnostics without opening the socket.
 public struct SocketQueue: Sendable, Hashable {
-    /// For a listening socket: connections that wait to be accepted. For any other socket: bytes to read.
+    /// For a listening socket, the number of connections that wait to be accepted. For any other socket, the number of
+    /// unread bytes.
     public let unread: Int
     /// A key for the address that the socket is bound to; see ``SocketFacts/place``.
     public let place: UInt64
@@ -19,7 +20,7 @@ public struct SocketQueue: Sendable, Hashable {
     public let isConnected: Bool
     /// Whether the peer has shut down its sending side.
     public let isClosing: Bool
-    /// Whether a writer would block, since the send buffer is full.
+    /// Whether a write would block, because the send buffer is full.
     public let isFull: Bool
     /// The traffic of a connection.
     public let traffic: SocketTraffic
@@ -59,14 +60,15 @@ public final class ForeignNamespace: Sendable {
 
 /// The TCP, UDP and Unix sockets of this process's network namespace, and of others on request.
 public enum SocketQueues {
-    /// Finds the sockets with these inode numbers, and all TCP sockets at these ports that are open in some process.
-    /// The kernel visits every socket, which takes about a microsecond each: do not call it on the event loop. Throws
-    /// EACCES and the like if socket diagnostics (sock_diag(7)) are forbidden or missing.
+    /// Finds the sockets with these inode numbers, and all TCP sockets at these ports that some process has open. Do
+    /// not call this on the event loop, because the kernel visits every socket, which takes about a microsecond each.
+    /// Throws an error such as EACCES if socket diagnostics (sock_diag(7)) are forbidden or missing.
     ///
     /// - Parameters:
     ///   - inodes: the inode numbers of sockets, which are unique among all namespaces.
     ///   - ports: ports of this process's namespace.
-    ///   - namespaces: other namespaces to search for the inode numbers. One that cannot be read has none of them.
+    ///   - namespaces: other namespaces to search for the inode numbers. A namespace that cannot be read counts as
+    ///     having none of the sockets.
     public static func read(
         _ inodes: Set<UInt32>,
         at ports: Set<UInt64> = [],
@@ -89,8 +91,9 @@ public enum SocketQueues {
         return found
     }
 
-    /// The TCP connections at these ports that no process has accepted yet, by port. Each one has a number that no
-    /// other socket has until the next boot. Do not call it on the event loop either. Throws as ``read(_:at:in:)`` does.
+    /// The TCP connections at these ports that no process has accepted yet, by port. Each connection is given as a
+    /// number that no other socket gets during this boot. Do not call this on the event loop, because the kernel visits
+    /// every socket. Throws the same errors as ``read(_:at:in:)``.
     public static func unaccepted(at ports: Set<UInt64>) throws(Errno) -> [UInt64: Set<UInt64>] {
         var found: [UInt64: Set<UInt64>] = [:]
         for kind in [tlx_queue_tcp4, tlx_queue_tcp6] {
@@ -100,14 +103,14 @@ public enum SocketQueues {
                     found[one.place, default: []].insert(one.cookie)
                 }
             } catch .noSuchFileOrDirectory {
-                // The kernel lacks the protocol.
+                // The kernel does not support the protocol.
             }
         }
         return found
     }
 
-    /// Reads the sockets of every kind. Returns the first error; ENOENT, which only means that the kernel lacks a
-    /// protocol or its diagnostics, only if there is no other.
+    /// Reads the sockets of every kind. Returns the first error. ENOENT only means that the kernel lacks a protocol or
+    /// its diagnostics, so it is returned only if there is no other error.
     private static func readAll(
         of namespace: ForeignNamespace?,
         _ body: (tlx_socket_queue, _ kind: Int) -> Void

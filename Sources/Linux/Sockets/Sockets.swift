@@ -25,15 +25,16 @@ public struct ReceivedMessage {
     public var sender: PeerCredentials?
     /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
-    /// Whether descriptors were lost (MSG_CTRUNC): more came than requested, or this process is out of descriptors.
+    /// Whether descriptors were lost (MSG_CTRUNC), because more were sent than requested or because this process is out
+    /// of descriptors.
     public var controlTruncated: Bool
 }
 
-/// Unix sockets, and the parts of TCP that readiness checks and socket activation need.
+/// Unix sockets, and the TCP functions that readiness checks and socket activation need.
 public enum Sockets {
     /// The longest path of a Unix socket in bytes (unix(7) allows 108 with the NUL).
     public static let longestPath = 107
-    /// The most descriptors that one message carries (SCM_MAX_FD).
+    /// The maximum number of descriptors in one message (SCM_MAX_FD).
     public static let mostDescriptors = 253
 
     /// The socket type.
@@ -106,8 +107,8 @@ public enum Sockets {
         if !path.hasPrefix("@") { try File.setMode(path, mode) }
     }
 
-    /// Connects to a Unix socket. While the listener's backlog is full, a blocking socket waits at most for
-    /// `sendTimeout`, which also limits later sends.
+    /// Connects to a Unix socket. While the listener's backlog is full, a blocking socket waits for at most
+    /// `sendTimeout`. This timeout also applies to later sends.
     public static func connect(
         path: String,
         kind: Kind = .stream,
@@ -120,8 +121,9 @@ public enum Sockets {
         return socket
     }
 
-    /// Whether a process serves the Unix socket at a path. The file alone proves nothing, since it stays when the
-    /// socket is closed, so this function connects: a listening process sees a connection that is closed at once.
+    /// Whether a process serves the Unix socket at a path. The file alone does not show that, because it remains after
+    /// the socket is closed. So this function connects and closes the connection at once, which the serving process
+    /// sees.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
@@ -132,7 +134,8 @@ public enum Sockets {
         }
     }
 
-    /// Accepts a connection, non-blocking and close-on-exec; nil if none is queued or the client aborted it.
+    /// Accepts a connection, non-blocking and close-on-exec. Nil if no connection is queued, or if the client aborted
+    /// it.
     public static func accept(_ listener: Int32) throws(Errno) -> Descriptor? {
         do throws(Errno) {
             return try callUnlessBlocked { tlx_accept(listener) }.map(Descriptor.init(owning:))
@@ -160,8 +163,8 @@ public enum Sockets {
         )
     }
 
-    /// Receives one message; nil if none is queued. On a stream socket, a message without bytes and descriptors means
-    /// that the peer has closed the connection.
+    /// Receives one message; nil if none is queued. On a stream socket, an empty message without descriptors means that
+    /// the peer has closed the connection.
     public static func receive(
         _ socket: Int32,
         maximum: Int,
@@ -171,9 +174,9 @@ public enum Sockets {
         return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
     }
 
-    /// Receives one message through a scratch buffer that many sockets can share; the message has a copy of its
-    /// bytes. With `leaving`, the message stays queued (MSG_PEEK) and its descriptors are duplicates; ``drop(_:)``
-    /// then removes the message.
+    /// Receives one message through a scratch buffer that many sockets can share; the result has its own copy of the
+    /// bytes. With `leaving`, the message stays in the queue (MSG_PEEK), and the received descriptors are duplicates.
+    /// Call ``drop(_:)`` to remove the message.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
@@ -219,8 +222,8 @@ public enum Sockets {
     /// Discards the next datagram, if there is one.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
 
-    /// Sends one message with at most 253 descriptors. Returns how many bytes were sent; nil if there is no room now.
-    /// Never raises SIGPIPE.
+    /// Sends one message with at most 253 descriptors. Returns how many bytes were sent; nil if the send would block
+    /// now. Never raises SIGPIPE.
     @discardableResult
     public static func send(
         _ socket: Int32,
@@ -233,7 +236,7 @@ public enum Sockets {
         }
     }
 
-    /// Sends raw bytes. Returns how many were sent; nil if there is no room now. Never raises SIGPIPE.
+    /// Sends raw bytes. Returns how many were sent; nil if the send would block now. Never raises SIGPIPE.
     public static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
@@ -255,9 +258,9 @@ public enum Sockets {
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
-    /// Makes a Unix socket, and the connections it accepts, refuse descriptors: a sender gets EPERM. Otherwise a peer
-    /// could send a socket with SO_LINGER and unsent data, and this process would block when it closes that socket or
-    /// discards the message that carries it. Throws ENOPROTOOPT before Linux 6.16.
+    /// Makes a Unix socket, and the connections that it accepts, refuse descriptors, so that a sender gets EPERM.
+    /// Without this, a peer could send a socket with SO_LINGER and unsent data, and this process would block when it
+    /// closes that socket or discards the message. Throws ENOPROTOOPT before Linux 6.16.
     public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
     /// Makes close(2) reset the connection, so that neither end keeps it in TIME_WAIT (SO_LINGER with zero time).
@@ -266,7 +269,8 @@ public enum Sockets {
         try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
     }
 
-    /// Limits how long a send on a blocking socket waits for room (SO_SNDTIMEO); nil for no limit.
+    /// Limits how long a send on a blocking socket waits for free space in the send buffer (SO_SNDTIMEO); nil for no
+    /// limit.
     public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
         let microseconds = max(0, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
@@ -275,7 +279,7 @@ public enum Sockets {
 
     /// Limits how long a receive on a blocking socket waits for a message (SO_RCVTIMEO); nil for no limit.
     public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
-        // A timeval of zero would mean no limit.
+        // A timeval of zero would mean no limit, so use at least 1 µs.
         let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
@@ -287,12 +291,12 @@ public enum Sockets {
     /// Shuts down the sending direction of a connection.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
 
-    /// Ends the connection in both directions, for every process that has the socket open. Data written before is
-    /// still sent.
+    /// Ends the connection in both directions, for every process that has the socket open. Data that was written before
+    /// the call is still sent.
     public static func shutDown(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RDWR)) } }
 
     /// Starts a non-blocking TCP connection to a numeric address (`127.0.0.1`, `::1`). When the socket becomes
-    /// writable, `pendingError` gives the result.
+    /// writable, call `pendingError` to get the result.
     public static func connectTCP(address: String, port: UInt16) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_tcp_connect(address, port) })
     }
@@ -309,7 +313,7 @@ public enum Sockets {
 
     /// The user that owns the other end of a TCP connection.
     public enum TCPPeer: Hashable, Sendable {
-        /// A process of this user on this machine accepted the connection. This cannot change later.
+        /// A process of this user, on this machine, accepted the connection. This result cannot change later.
         case user(UInt32)
         /// The other end is on this machine, but the user is unknown: the connection is not accepted yet, is closed
         /// already, or the kernel does not report the user.
@@ -319,7 +323,7 @@ public enum Sockets {
     }
 
     /// Finds the user at the other end of a TCP connection (sock_diag(7)). Call this only after the other end has sent
-    /// data: until a process has accepted the connection there, the result is `unknown`.
+    /// data. Before a process at the other end has accepted the connection, the result is `unknown`.
     public static func peer(ofTCP socket: Int32) -> TCPPeer {
         var user: UInt32 = 0
         switch tlx_tcp_peer_user(socket, &user) {
@@ -334,7 +338,7 @@ public enum Sockets {
         UInt16(truncatingIfNeeded: try call { tlx_tcp_port(socket) })
     }
 
-    /// The result of a non-blocking connect: its error, or nil if it succeeded.
+    /// The result of a non-blocking connect: nil if it succeeded, otherwise its error.
     public static func pendingError(_ socket: Int32) -> Errno? {
         let code = tlx_socket_error(socket)
         if code < 0 { return Errno(rawValue: errno) }

@@ -8,14 +8,14 @@ import WireText
 public struct TCPConnection: Hashable, Sendable {
     /// The inode number of the connection's socket, as `/proc/PID/fd` shows it; 0 until the connection is accepted.
     public var inode: UInt32
-    /// When data last moved in either direction, or the connection was opened (CLOCK_MONOTONIC, to about 10 ms); nil
-    /// if the kernel does not say.
+    /// When data last moved in either direction, or, if none did, when the connection was opened (CLOCK_MONOTONIC, to
+    /// about 10 ms). Nil if the kernel does not report it.
     public var lastTraffic: Duration?
 }
 
 /// The established TCP connections (IPv4 and IPv6) of this process's network namespace. Sockets in any other state
-/// (listening, connecting, half-closed, TIME_WAIT) do not count. Multipath TCP connections are included only if they
-/// fell back to plain TCP.
+/// (listening, connecting, half-closed, TIME_WAIT) are not included. Multipath TCP connections are included only if
+/// they fell back to plain TCP.
 public enum TCPConnections {
     /// All established connections, from socket diagnostics or, if these are missing or forbidden, from `/proc/net`.
     public static func established() throws(Errno) -> [TCPConnection] {
@@ -52,13 +52,13 @@ public enum TCPConnections {
     private static let isEstablished = Array("01".utf8)
 }
 
-/// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics
-/// (sock_diag(7)), in steps: each socket takes the kernel about a microsecond, and there may be very many sockets.
+/// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics (sock_diag(7)).
+/// Reads in steps, because there may be very many sockets, and each takes the kernel about a microsecond.
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read, because it is computed
-    /// from connections in TIME_WAIT. These are not stored, and are read only if there is a listening socket.
+    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read. It is computed from
+    /// connections in TIME_WAIT, which are not stored, and are read only if there is a listening socket.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
@@ -70,8 +70,8 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Listening sockets are read first, because connections in TIME_WAIT are then assigned to them. They are read
-        /// for both IP versions, because an IPv6 socket may also have IPv4 connections.
+        /// Listening sockets are read first, so that connections in TIME_WAIT can then be assigned to them. They are
+        /// read for both IP versions, because an IPv6 socket may also have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {
@@ -80,8 +80,8 @@ public final class TCPConnectionReading {
         }
     }
 
-    /// Opens a diagnostics socket. Throws EACCES, EPERM and the like if diagnostics are forbidden or missing: then
-    /// use ``TCPConnections/listed(root:)``.
+    /// Opens a diagnostics socket. Throws an error such as EACCES or EPERM if diagnostics are forbidden or missing; use
+    /// ``TCPConnections/listed(root:)`` in that case.
     public init() throws(Errno) {
         socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
     }

@@ -9,8 +9,8 @@ public struct TCPListener: Sendable {
     /// The port that the socket listens on.
     public let port: UInt16
     /// When a connection to this listener was last closed normally (CLOCK_MONOTONIC, to about 10 ms), as far as this
-    /// machine knows. The end that closes first stays in TIME_WAIT for 60 s: if that is a remote client, this machine
-    /// has no trace of it. A reset connection leaves no trace at all.
+    /// machine knows. The end of a connection that closes first stays in TIME_WAIT for 60 s. If that end is on another
+    /// machine, this machine does not know the time. A reset connection is not known either.
     public internal(set) var lastClosed: Duration?
 
     fileprivate let high: UInt64
@@ -23,9 +23,12 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
-    /// How well the listener matches a connection to the address `end`, as the kernel chooses listeners: 3 for a
-    /// listener on exactly this address, 2 for one on all addresses of this IP version, 1 for one on all addresses, 0
-    /// for no match.
+    /// How well the listener matches a connection to the address `end`, by the kernel's rules for choosing a listener.
+    ///
+    /// - 3: the listener is on exactly this address.
+    /// - 2: the listener is on all addresses of this IP version.
+    /// - 1: the listener is on all addresses.
+    /// - 0: the listener does not match.
     fileprivate func fit(_ end: tlx_tcp_end) -> Int {
         if high == end.high, low == end.low { return 3 }
         guard high == 0 else { return 0 }
@@ -50,19 +53,19 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Records when a connection was closed, from its socket in TIME_WAIT. The listener may be at either end of the
-    /// connection.
+    /// Records when a connection was closed, computed from its socket in TIME_WAIT. That socket belongs to the end that
+    /// closed the connection first: the listener's end or, if the client is on this machine too, the client's end.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
         if note(time, at: socket.local, isHere: true) { return }
-        // A listener on all addresses matches the remote end only if that end's address belongs to this machine.
+        // A listener on all addresses matches the remote end only if the remote address belongs to this machine.
         let isHere = socket.remote.isLoopback || socket.remote.hasAddress(of: socket.local)
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Records the time at the listeners that match best. Returns whether any matches. `isHere`: whether the address
-    /// is known to belong to this machine.
+    /// Records the time in those listeners that match the address `end` best. Returns whether any listener matches it.
+    /// `isHere` tells whether the address is known to belong to this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3

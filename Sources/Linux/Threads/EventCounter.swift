@@ -3,10 +3,10 @@
 import CLinux
 import Glibc
 
-/// An eventfd(2) shared by threads: one thread signals it, and another thread's event loop watches it. The last
-/// reference closes the descriptor.
+/// An eventfd(2) with which one thread wakes the event loop of another thread. The descriptor is closed when the last
+/// reference is gone.
 public final class EventCounter: Sendable {
-    /// The descriptor to watch, which is readable after a signal.
+    /// The descriptor to watch. It is readable after ``signal()``, until ``drain()`` is called.
     public let raw: Int32
 
     /// Creates the eventfd. Throws EMFILE if the process is out of descriptors.
@@ -20,7 +20,7 @@ public final class EventCounter: Sendable {
         _ = write(raw, &one, 8)
     }
 
-    /// Resets the counter. Returns false if it was zero.
+    /// Resets the counter to zero. Returns false if it was already zero.
     @discardableResult
     public func drain() -> Bool {
         var count: UInt64 = 0

@@ -2,10 +2,10 @@
 
 import CLinux
 
-/// Locks by flock(2). A lock belongs to the open file, so it survives exec. It is released when no process has the open
-/// file any more.
+/// Locks by flock(2). A lock belongs to the open file, so it survives exec. The kernel releases the lock when no
+/// process has the open file any longer.
 public enum Locks {
-    /// Takes the lock without blocking. Returns false if another process holds it.
+    /// Takes the lock without blocking. Returns false if another open file holds the lock.
     public static func tryLock(_ descriptor: Int32, exclusive: Bool = true) throws(Errno) -> Bool {
         try callUnlessBlocked { tlx_flock(descriptor, exclusive ? 2 : 1) } != nil
     }

@@ -3,8 +3,8 @@
 import CLinux
 import Glibc
 
-/// A thread beside the event loop, for work that may block on a disk. The thread blocks all signals, which the event
-/// loop handles.
+/// Threads for work that may block on a disk, which the event loop must not do. Such a thread blocks all signals,
+/// because the event loop handles them.
 public enum WorkerThread {
     private final class Body {
         let name: String
@@ -26,7 +26,7 @@ public enum WorkerThread {
         try result(pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)))
         try result(pthread_attr_setstacksize(&attributes, 512 << 10))
         let box = Unmanaged.passRetained(Body(name, body))
-        // Block all signals while the thread is created, because it inherits this thread's signal mask.
+        // Block all signals while the thread is created, because the new thread inherits this thread's signal mask.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -37,7 +37,7 @@ public enum WorkerThread {
             &attributes,
             { argument in
                 let body = Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue()
-                // PR_SET_NAME, since pthread_setname_np needs _GNU_SOURCE.
+                // Use PR_SET_NAME, because pthread_setname_np needs _GNU_SOURCE.
                 _ = body.name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) }
                 body.run()
                 return nil
@@ -49,24 +49,24 @@ public enum WorkerThread {
         try result(code)
     }
 
-    /// Throws the error that a pthread function returns, since these functions do not set errno.
+    /// Throws the error that a pthread function has returned. These functions return an error instead of setting errno.
     static func result(_ code: Int32) throws(Errno) {
         if code != 0 { throw Errno(rawValue: code) }
     }
 }
 
-/// A value shared by threads, under a mutex and with a condition to wait for changes.
+/// A value that several threads share, protected by a mutex, with a condition variable to wait for changes.
 ///
-/// Hold the lock only briefly: `withLock` blocks every other caller.
+/// Hold the lock only briefly, because `withLock` blocks every other caller.
 public final class Monitor<State>: @unchecked Sendable {
-    // Sendable, since `state` is accessed only while `mutex` is held. The mutex and the condition are on the heap,
-    // since Swift may move a stored property.
+    // The monitor can be Sendable, because `state` is accessed only while `mutex` is held. The mutex and the condition
+    // variable are on the heap, because Swift may move a stored property in memory.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state: State
     private var waiting = 0
 
-    /// Creates a monitor of this value.
+    /// Creates a monitor that protects this value.
     public init(_ state: sending State) {
         self.state = state
         mutex.initialize(to: pthread_mutex_t())
@@ -86,7 +86,7 @@ public final class Monitor<State>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` under the lock.
+    /// Runs `body` while holding the lock.
     public func withLock<Result, Failure: Error>(
         _ body: (inout State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -95,8 +95,8 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while all of them stay there. Otherwise
-    /// returns false.
+    /// If exactly `count` threads are blocked in ``wait(until:for:)``, runs `body` and keeps these threads blocked
+    /// until it returns. Otherwise returns false.
     public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -108,8 +108,8 @@ public final class Monitor<State>: @unchecked Sendable {
     /// Wakes all threads in ``wait(until:for:)``.
     public func wake() { pthread_cond_broadcast(condition) }
 
-    /// Waits until `body` returns a value, and calls `body` again after each `wake()`. Returns nil at `deadline`
-    /// (CLOCK_MONOTONIC). `body` runs under the lock, also before the first wait, and may change the deadline.
+    /// Waits until `body` returns a value. Calls `body` once before the first wait, and again after each `wake()`,
+    /// always while holding the lock. Returns nil at `deadline` (CLOCK_MONOTONIC). `body` may change the deadline.
     public func wait<Result>(
         until deadline: Duration? = nil,
         for body: (inout State, _ deadline: inout Duration?) -> sending Result?

@@ -14,8 +14,9 @@ import WireText
 /// What users are doing in apps (`SetActivity`): each app has at most one current activity, which other apps can
 /// continue.
 ///
-/// An activity ends when its app sets another one or requests the end, when the app ends, and when the app has been out
-/// of the foreground for five minutes. Activities outlive torpord, but not a boot: torpor-keeper holds their bytes.
+/// An activity ends when its app sets another one or requests the end, when the app ends, or when the app has been out
+/// of the foreground for five minutes. Activities survive a restart of torpord, because torpor-keeper holds their
+/// bytes, but they do not survive a reboot.
 package final class Activities: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -30,12 +31,13 @@ package final class Activities: Room, LifecycleObserver {
         var activity: Activity
         /// When the activity became the app's current one, in microseconds since 1970.
         var since: Int64
-        /// The run of the app that the activity belongs to.
+        /// The number of the app's incarnation (run) that the activity belongs to.
         var incarnation: UInt32
         /// When the app left the foreground; nil while the app is in the foreground.
         var leftAt: Duration?
-        /// The entry as the next torpord reads it, a line of JSON; empty until it is stored. Each change saves all
-        /// entries, and an app may change its own all the time.
+        /// The entry as one line of JSON, in the form that the next torpord reads; empty until the entry is stored.
+        /// Each change of one entry writes the lines of all entries, and keeping the lines avoids encoding the other
+        /// entries again.
         var line: [UInt8] = []
     }
 
@@ -86,7 +88,7 @@ package final class Activities: Room, LifecycleObserver {
     }
 
     /// Called when the app could not restore its state, or declined to. Removes waiting activities that were sent
-    /// together with that state: without it the app cannot continue them.
+    /// together with that state: without the state, the app cannot continue these activities.
     func stateNotRestored(by app: AppRuntime) {
         host.mailboxes.failActivities(of: app, "the state that came with it was not restored") { payload in
             payload["source"]?.isNull ?? true && payload["state"]?.boolValue ?? false
@@ -120,7 +122,7 @@ package final class Activities: Room, LifecycleObserver {
         return info
     }
 
-    /// The latest activity of this type, or the one of the app `from` if that is given; nil if there is none.
+    /// The latest activity of this type. If `from` is given, only that app's activity counts. Nil if there is none.
     package func find(_ type: String, from: AppRuntime?) -> (app: AppRuntime, activity: Activity)? {
         let fitting = current.filter { $0.value.activity.type == type && (from == nil || from?.id == $0.key) }
         guard let (id, entry) = fitting.max(by: { ($0.value.since, $0.key) < ($1.value.since, $1.key) }) else {
@@ -132,8 +134,8 @@ package final class Activities: Room, LifecycleObserver {
     /// The types of all current activities.
     package var types: [String] { Set(current.values.map(\.activity.type)).sorted() }
 
-    /// The apps that continue activities of this type: the one named `name` first, if there is one, then by their last
-    /// use.
+    /// The apps that can continue activities of this type: first the app called `name`, if any, then the others, the
+    /// most recently used first.
     package func receivers(of type: String, except source: AppRuntime?, named name: String?) -> [AppRuntime] {
         apps.filter { $0 !== source && $0.specification.opening.activities.contains(type) }.sorted { one, other in
             if (one.name == name) != (other.name == name) { return one.name == name }
@@ -233,7 +235,7 @@ enum ActivityRefusal: Error {
 }
 
 extension Activity {
-    /// The activity of a request, not checked yet.
+    /// Makes an activity from a request, without checking it.
     package init(_ request: SetActivityRequest) {
         self.init(type: request.type, title: request.title ?? "", payload: request.payload, url: request.url)
         needsState = request.needsState

@@ -7,7 +7,7 @@ import EventLoop
 
 /// Runs the `commands` of `[supervisor.alerts]` for each alert that is shown, one alert at a time.
 final class AlertCommands {
-    /// One run of all commands, for an alert or for a bundle, which is several alerts that are shown as one.
+    /// One run of all commands: for one alert, or for a bundle (several alerts that are shown as one).
     struct Job {
         var number: Int64
         var app: AppRuntime
@@ -25,7 +25,7 @@ final class AlertCommands {
     private(set) var waiting: [Job] = []
     private var isRunning = false
     private var timer: TimerSource?
-    /// Called with the alert's number before its commands run. The caller first stores that they have begun.
+    /// Called with the alert's number before its commands run, so that the caller stores first that they were started.
     var onBegin: ((Int64) -> Void)?
     /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?

@@ -14,8 +14,8 @@ import Store
 /// What alerts need from other parts of the supervisor.
 protocol AlertHost: AnyObject {
     var store: Store { get }
-    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
-    /// supervisor.
+    /// Calls `body` when everything that is stored has been loaded: at once, unless the supervisor has only just
+    /// started.
     func whenLoaded(_ body: @escaping () -> Void)
     var mailboxes: Mailboxes { get }
     /// The settings in `[supervisor.alerts]`.
@@ -68,7 +68,7 @@ extension Supervisor: AlertHost {
     }
 
     /// Carries out a request that a user made in the desktop session, not by a command. If the request changes the
-    /// app's goal, tells policies of it, and lifts the limits on how often they may give advice about the app.
+    /// app's goal, notifies policies, and lifts the limits on how often they may give advice about the app.
     func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
         let before = coordinator.machine(app.id)
         try self.request(request, of: app.id)

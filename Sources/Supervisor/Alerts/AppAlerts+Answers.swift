@@ -130,8 +130,7 @@ extension AppAlerts {
         }
     }
 
-    /// If the screen has lost an alert, the alert is shown again only if it was due at most this long ago, in
-    /// microseconds.
+    /// An alert that was lost from the screen is shown again only if it became due within this time, in microseconds.
     private static let recent: Int64 = 3_600_000_000
 
     private func take(_ report: DesktopReport) {
@@ -165,7 +164,7 @@ extension AppAlerts {
             // Log a reason only when it changes: without a desktop, each alert would fail for the same reason.
             guard reason != lastFailure else { return }
             lastFailure = reason
-            // If commands are configured, they still bring the alert to users.
+            // If commands are configured, users still learn of the alert from the commands, so this is no warning.
             let level: LogLevel = host.alertRules.commands.isEmpty ? .warning : .info
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: level)
         case .closed(let id, let why):

@@ -16,15 +16,16 @@ import TorporAPI
 
 /// Delivers alerts that are due: sends them to the app, or shows them.
 extension AppAlerts {
-    /// How long a critical alert may still interrupt apps after the screen is gone, since no screen can then report
-    /// that the alert was closed.
+    /// How long a critical alert may still interrupt apps after the screen is gone: without a screen, torpord would
+    /// never learn that a user has closed the alert.
     private static let interruptionWithoutScreen = Duration.seconds(30)
 
     /// Sends an alert to the app, if the app is in the foreground. Otherwise shows the alert, or holds it back during
     /// quiet hours.
     func deliver(_ number: Int64, _ app: AppRuntime) {
         guard let alert = table[number], let opening = alert.opening else { return }
-        // If the alert is in the app's mail already, an earlier torpord was killed just after it had sent that mail.
+        // If the alert is in the app's mail already, an earlier torpord has sent that mail, and was killed before it
+        // recorded that.
         let isQuestion = alert.permission != nil
         let isTold = !isQuestion && host.mailboxes.hasAlertMail(number, of: app)
         if isTold, !alert.wake || isInForeground(app) { return told(alert, app) }
@@ -61,7 +62,7 @@ extension AppAlerts {
     }
 
     private func hold(_ alert: Alert, _ app: AppRuntime, until end: Int64) {
-        // For an alert that repeats, hold back only the latest occurrence.
+        // If an alert repeats, quiet hours hold back only its latest occurrence.
         for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
             close(other.number)
         }
@@ -83,8 +84,8 @@ extension AppAlerts {
         for alert in table.all where table.release(alert.number, at: end, clock) != nil { save(alert.number) }
     }
 
-    /// Called when apps have changed. An app in the foreground gets its alerts that quiet hours hold back: this
-    /// disturbs no user.
+    /// Called when apps have changed. If an app is in the foreground, delivers the alerts that quiet hours have held
+    /// back for it: its user is looking at the app already.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }
         var isDue = false
@@ -112,7 +113,8 @@ extension AppAlerts {
         save(alert.number)
         if let badge = alert.badge { setBadge(badge, of: app) }
         app.alertsShown &+= 1
-        // If several alerts are shown as one, the screen shows only the title of the newest, so note each title here.
+        // If several alerts are shown as one, the screen shows only the title of the newest, so the event log gets each
+        // title here.
         let how = bundle == nil ? "shows its alert" : "counts among its alerts that are shown as one"
         note(app, .alert, text: "\(how) \(alert.id): \(alert.title)")
         interrupt(interrupted, by: alert)
@@ -254,7 +256,8 @@ extension AppAlerts {
     private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        // Apps that play no sound now, because an earlier alert has interrupted them.
+        // This alert also interrupts the apps that an earlier alert has interrupted: only that interruption keeps them
+        // from playing sound now.
         let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
         return apps.compactMap { app in
             let machine = machine(app)
@@ -282,8 +285,8 @@ extension AppAlerts {
         }
     }
 
-    /// Ends an alert's interruption of apps, and saves the alert. Called when the alert is closed, or no user can
-    /// close it.
+    /// Ends an alert's interruption of apps, and saves the alert. Called when the alert is closed, or when no screen is
+    /// left on which a user could close it.
     func endInterruption(by number: Int64) {
         endInterruption(by: number) { [weak self] in self?.save(number) }
     }
@@ -300,7 +303,7 @@ extension AppAlerts {
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
-            // Do this last: if torpord is killed before, the next torpord ends the interruption.
+            // Call `then` last: if torpord is killed before that, the next torpord ends the interruption again.
             then()
         }
     }

@@ -8,8 +8,8 @@ import Permissions
 import Schedules
 import Store
 
-/// Questions by which apps ask users for permissions. Users see them as alerts. Only torpord makes these alerts, and
-/// no request of an app can change them.
+/// Permission questions: an app asks for a permission, and users see the question as an alert. Only torpord creates
+/// these alerts, and no request of an app can change them.
 extension AppAlerts {
     /// Asks users for a permission. Returns the number of the alert, which is shown when the caller calls
     /// ``showWhatIsDue()``.
@@ -58,14 +58,14 @@ extension AppAlerts {
         }
         let isAllowed = action == PermissionQuestion.allow
         host.answerQuestion(permission, isAllowed: isAllowed, of: app, by: person) { [weak self] problem in
-            // If nothing failed, the question was answered just now, or needs no answer any longer.
+            // If the answer was carried out, or the question needs no answer any longer, close the question.
             if problem == nil { self?.close(alert.number) }
             completion(problem.map { .failed($0) })
         }
     }
 
-    /// Closes an alert that a user has dismissed or that was cancelled, and notes that. A dismissed question is not
-    /// asked again.
+    /// Closes an alert that a user has dismissed or that was cancelled, and records the dismissal. A dismissed question
+    /// is not asked again.
     func dismiss(_ number: Int64) {
         if let alert = table[number], let app = app(of: alert) {
             if let permission = alert.permission {

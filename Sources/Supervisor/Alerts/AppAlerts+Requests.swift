@@ -90,7 +90,8 @@ extension AppAlerts {
         _ app: AppRuntime,
         _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
-        // The alert may have been delivered, answered or dismissed since the first request.
+        // If the alert was delivered, answered or dismissed after the first request, it is no longer in the table: then
+        // reply with what the request says.
         var known = AlertInfo(
             number: number,
             app: app.name,
@@ -145,7 +146,8 @@ extension AppAlerts {
             let target = OpenTarget.url(url)
             if let problem = target.problem { throw .invalid(FieldError(field: "url", problem: problem)) }
             let scheme = OpenedURL.scheme(url) ?? ""
-            // Otherwise an app could make a user open URLs that the app itself may not open.
+            // Check whether the app may open the URL: without this check, it could make a user open URLs that it may
+            // not open itself.
             let opening = app.specification.opening
             guard isOperators || opening.mayOpen(scheme: scheme) || opening.fit(target) != nil else {
                 throw .notPermitted(
@@ -160,9 +162,9 @@ extension AppAlerts {
         }
         let clock = clock
         func isDue(_ alert: Alert) -> Bool { (clock.due(alert) ?? .max) <= clock.wall }
-        // If the alert is due now, it is opened as soon as it is stored, and the oldest open alert is closed if too
-        // many are open. So open alerts need no check: count only the alerts that are due but not stored yet. If the
-        // alert is due later, count the scheduled alerts that are not due yet.
+        // Two separate limits apply. An alert that is due now counts with the other alerts that are due but not stored
+        // yet: once it is stored, it is opened, and if too many alerts are open, the oldest one is closed. An alert
+        // that is due later counts with the scheduled alerts that are not due yet.
         let isNow = isDue(alert)
         let count = others.count { isDue($0) == isNow }
         guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {
@@ -207,8 +209,8 @@ extension AppAlerts {
         }
         for info in cancelled {
             dismiss(info.number)
-            // A cancellation by number means that a user dismisses the alerts. In that case, mail about them stays in
-            // the apps' mailboxes.
+            // A cancellation by number means that a user dismisses the alerts. In that case, mail that was sent about
+            // these alerts stays in the apps' mailboxes.
             if numbers == nil, let app = chosen.first(where: { $0.name == info.app }) {
                 host.mailboxes.forgetAlert(info.number, of: app)
             }

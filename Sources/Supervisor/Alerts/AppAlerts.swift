@@ -46,9 +46,9 @@ package final class AppAlerts: Room, LifecycleObserver {
     private(set) lazy var commands = makeCommands()
     /// Which alert each request has made, so that a repeated request does not make a second one.
     var tokens = TransferTokens()
-    /// The notification server of the session; nil if none runs, as far as is known.
+    /// The notification server of the session; nil if none runs, or if none was reported yet.
     var server: DesktopServer?
-    /// Why an alert could not be shown, as the history says it; nil if the last alert could be shown.
+    /// The reason why the last alert could not be shown, in the words of the event log; nil if it was shown.
     var lastFailure: String?
     /// Ends interruptions of apps while no screen can report that an alert was closed.
     var interruptionTimer: TimerSource?
@@ -60,7 +60,8 @@ package final class AppAlerts: Room, LifecycleObserver {
     private var timer: TimerSource?
     private var lastID: Int64 = 0
 
-    /// How often the commands of an alert are started at most, if torpord is killed while they run.
+    /// How many times an alert's commands are started at most. They are started again if torpord was killed while they
+    /// ran.
     static let mostTries: Int64 = 2
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any AlertHost) {
@@ -84,7 +85,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     // MARK: The beginning and the end
 
-    /// Loads the stored alerts and badges. The mail must be loaded before.
+    /// Loads the stored alerts and badges. Call it only after the mail was loaded.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -201,7 +202,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     func app(of alert: Alert) -> AppRuntime? { coordinator.id(of: alert.app).map { apps[$0] } }
 
-    /// The present times, in the form that the rules for alerts need.
+    /// The current times of all clocks, in the form that the rules for alerts need.
     var clock: AlertClock {
         let now = host.clocks
         return AlertClock(
@@ -234,7 +235,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         timer?.arm(after: .microseconds(max(0, due - clock.wall)))
     }
 
-    /// Called when the clock was set, the machine has slept, or the time zone has changed.
+    /// Called when the clock was set, the machine has slept, or (`isElsewhere`) the time zone has changed.
     func clockChanged(isElsewhere: Bool) {
         guard isLoaded else { return }
         for alert in table.clockChanged(clock, isElsewhere: isElsewhere) { save(alert.number) }

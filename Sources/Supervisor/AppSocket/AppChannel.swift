@@ -6,11 +6,11 @@ import Lifecycle
 import TorporAPI
 import VarlinkServer
 
-/// The traffic on an app's own socket during one incarnation (one run of the app): a queue of messages, of which one
-/// is being answered; the delegate, which is the process that receives them; and the owners of the background tasks.
+/// The messages on an app's own socket during one incarnation (one run of the app): a queue, whose first message is in
+/// flight; the delegate, which is the process that receives the messages; and the owners of the background tasks.
 ///
 /// A message gets its number when the core decides to send it, before the decision is recorded. So after a takeover,
-/// the next torpord gives it the same number, and does not send it again to a delegate that has received it.
+/// the next torpord gives the message the same number, and does not send it twice to the same delegate.
 final class AppChannel {
     /// A message that was not answered yet.
     struct Outgoing {
@@ -20,13 +20,14 @@ final class AppChannel {
         var isAwaited: Bool
         /// The token of the task that a `taskExpiring` message is about.
         var task: UInt32?
-        /// The URL of `openURL` as earlier versions of torpord queued it; URLs are mail now.
+        /// The URL of an `openURL` message that an earlier version of torpord has queued; in this version URLs are
+        /// mail.
         var url: String?
         /// The number of the mail in the app's mailbox; nil if the message carries no mail.
         var mail: Int64?
         /// The scene inside the app that the message is about.
         var scene: SceneID?
-        /// Whether other messages were ahead of this one when it was queued.
+        /// Whether the message had to wait in the queue behind other messages.
         var hasWaited = false
     }
 
@@ -42,7 +43,7 @@ final class AppChannel {
     enum TaskOwner: Hashable {
         /// The connection that began or claimed the task.
         case connection(UInt64)
-        /// No connection: sd_notify began the task, and it ends by sd_notify or with the app.
+        /// No connection. The task was begun by sd_notify, and ends by sd_notify or together with the app.
         case notify
         /// A connection to an earlier torpord: the task ends unless a connection claims it within
         /// ``AppSockets/returnTime``.
@@ -53,15 +54,15 @@ final class AppChannel {
     var lastID: UInt32 = 0
     /// The number of the last message that was answered.
     var answeredID: UInt32 = 0
-    /// Messages without an answer. The first is in flight once it was sent.
+    /// Messages that were not answered yet. The first one is in flight, if it was sent.
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process
-    /// reconnects before.
+    /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process reconnects
+    /// first.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while torpord waits for processes to reconnect: those that were the delegate or had tasks under an
-    /// earlier torpord.
+    /// Runs while torpord waits for processes to reconnect that an earlier torpord knew: the delegate, and processes
+    /// that had tasks.
     var returnTimer: TimerSource?
 
     init() {}

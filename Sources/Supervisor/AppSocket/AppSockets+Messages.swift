@@ -24,16 +24,16 @@ extension AppSockets {
             case .tell(let message):
                 let app = apps[output.app]
                 guard hearsByChannel(output.app) else { continue }
-                // Queue URLs first, so that the app has them before it becomes active.
+                // Queue URLs before this message, so that the app gets them before it becomes active.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
-                // The app is about to be suspended: it finishes the message that it works on, and gets the rest of its
-                // mail when it is resumed.
+                // The app is about to be suspended. It still finishes the message that it works on, but gets the rest
+                // of its mail only when it is resumed.
                 if message == .didEnterBackground, coordinator.machine(output.app).isSavingAgain {
                     supervisor.mailboxes.withdrawUnsent(from: app)
                 }
                 channel(of: app).add(message, isAwaited: isAwaited)
-                // Mail follows `resumed` directly, before any other message.
+                // Queue the app's mail, so that the app gets it right after `resumed` and before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
             case .tellScene(let scene, let message):
                 let app = apps[output.app]
@@ -64,10 +64,11 @@ extension AppSockets {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
-        // Wait until the content of the mail was read from the store.
+        // Wait until the mail's content has been read from the store.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
-            // The message is obsolete, so drop it. If it was the newest message, the next one gets its number.
+            // The message is obsolete, so drop it. If it was the newest message, its number is used again for the next
+            // message.
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }
@@ -106,8 +107,7 @@ extension AppSockets {
         delegate.reply.send(["message": message.json], continues: true)
     }
 
-    /// Whether a later message to the same scene is queued: then the scene no longer waits for an answer to
-    /// `outgoing`.
+    /// Whether a later message to the same scene is queued. If so, the answer to `outgoing` no longer counts.
     private func isLate(_ outgoing: AppChannel.Outgoing, _ channel: AppChannel) -> Bool {
         channel.queue.contains { $0.scene == outgoing.scene && $0.id > outgoing.id }
     }
@@ -171,7 +171,7 @@ extension AppSockets {
         guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
             channel.delegate.map({ $0.sent >= first.id }) ?? true
         else { return refuse(answer, reply, app) }
-        // Confirm the answer to mail only after it was recorded: an app does not repeat a confirmed answer.
+        // Mail is confirmed later, once the answer was recorded: an app does not repeat an answer that was confirmed.
         if first.mail == nil { reply.send() }
         let message = first.message
         let whose = first.scene.flatMap(supervisor.innerScenes.name).map { " (\($0))" } ?? ""
@@ -240,7 +240,7 @@ extension AppSockets {
             supervisor.mailboxes.enqueue(app)
         }
         if let scene = first.scene {
-            // If a later message to the scene is queued, this answer is late and does not count.
+            // An answer that came after a later message to the scene was queued is late, and does not count.
             if !isLate(first, channel) {
                 supervisor.innerScenes.answered(message, scene, answer, app)
             }
@@ -252,7 +252,7 @@ extension AppSockets {
             record(app)
         }
         if first.mail != nil { reply.send() }
-        // If the app's time in the background is over, it is suspended now, and gets no further mail before.
+        // If the app's time in the background is over, the core suspends it now, before it gets further mail.
         if first.scene == nil, !first.isAwaited { deliver(.messageAnswered, to: app.id) }
         pump(app)
     }

@@ -11,7 +11,7 @@ import VarlinkServer
 
 /// Requests of an app to open URLs in other apps.
 extension AppSockets {
-    /// The longest scheme of a URL, in bytes. There is a limit because the reply repeats the scheme that the app sent.
+    /// The longest scheme of a URL, in bytes. It is limited because the reply repeats the scheme.
     private static let longestScheme = 256
 
     func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {
@@ -27,8 +27,8 @@ extension AppSockets {
         supervisor.mailboxes.open(target, from: app, token, other) { [unowned self] outcome in
             switch outcome {
             case .success(let result):
-                // If the user sees the app, the user has chosen a link in it, so focus the other app. Apps in the
-                // background must not move the focus.
+                // If the user sees the app, the user has clicked a link in it, so the other app gets the focus. Apps in
+                // the background must not move the focus.
                 if self.supervisor.alerts.isInForeground(app), self.coordinator.machine(other.id).goal == .active {
                     self.supervisor.desktop.raise(other)
                 }
@@ -57,7 +57,7 @@ extension AppSockets {
         reply.send(["can": .bool(can)])
     }
 
-    /// Whether the app may open URLs of the scheme, and so learn whether another app handles it.
+    /// Whether the app may open URLs of this scheme, and so may learn whether another app opens them.
     private func permits(_ scheme: String, _ reply: Reply, _ app: AppRuntime) -> Bool {
         guard app.allows(.openURL) else {
             let sentence = "\(app.name) is in a sandbox: it needs the permission open-url"
@@ -70,8 +70,8 @@ extension AppSockets {
         return false
     }
 
-    /// The apps that can open the target, except `app` itself: if it passes a URL on, it must not get the same URL
-    /// again.
+    /// The apps that can open the target, except `app` itself: an app that passes a URL on must not get the same URL
+    /// back.
     private func handlers(of target: OpenTarget, askedBy app: AppRuntime) -> [AppRuntime] {
         supervisor.mailboxes.handlers(of: target).map(\.app).filter { $0 !== app }
     }

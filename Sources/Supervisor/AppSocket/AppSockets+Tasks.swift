@@ -95,7 +95,7 @@ extension AppSockets {
     func claim(_ tokens: [Int64], _ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel else { return }
         for token in tokens.compactMap({ UInt32(exactly: $0) }) {
-            // A task that sd_notify began belongs to no connection.
+            // A task that was begun by sd_notify belongs to no connection, so no connection can claim it.
             guard let owner = channel.owners[token], owner != .notify else { continue }
             channel.owners[token] = .connection(connection)
         }

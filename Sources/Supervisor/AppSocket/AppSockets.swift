@@ -39,8 +39,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate (the process that receives messages) or a task outlives its connection. If a process
-    /// exits, its connection closes first, and torpord learns of the exit within this time.
+    /// How long a delegate (the process that receives messages) or a task is kept after its connection was closed. When
+    /// a process exits, the kernel closes its connection first; torpord learns of the exit within this time.
     private static let goneAfter = Duration.milliseconds(100)
     /// How long the delegate of an app has to reconnect to a new torpord. The time while the app is suspended does not
     /// count.
@@ -56,8 +56,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     // MARK: The socket
 
-    /// Listens at the app's own socket, unless torpord listens there already: one socket serves all launches. `held`:
-    /// the socket at which an earlier torpord listened.
+    /// Listens at the app's own socket, unless torpord already listens there, since the socket is used for all
+    /// launches. `held`: the socket at which an earlier torpord listened.
     func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
@@ -119,7 +119,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// What ends the call of Attach: the delegate has sent a call on the same connection, and would wait for the reply.
+    /// The error that ends the Attach call of a delegate that has sent another call on the same connection. Otherwise
+    /// the delegate would wait for a reply that never comes.
     private func refusal(ofStray method: String?, _ app: AppRuntime) -> VarlinkServer.Refusal {
         let what = method.map { "called " + ($0.split(separator: ".").last.map(String.init) ?? $0) } ?? "sent something"
         let sentence =
@@ -215,7 +216,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         if let sentence = supervisor.mailboxes.refusal(ofPostsFrom: app, to: target) {
             return reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
         }
-        // Only clients of the control socket may post for others, or mark a post as remote.
+        // Only clients of the control socket may post in the name of another sender, or mark a post as remote.
         var request = request
         request.remote = false
         supervisor.mailboxes.post(request, from: app.name, to: target) { outcome in
@@ -238,7 +239,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Stores or discards state or a snapshot of the app, or of a scene inside it.
+    /// Stores or discards saved state or a snapshot, of the app or of a scene inside the app.
     private func keep(_ request: AppRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         let (states, snapshots, scenes) = (supervisor.savedStates, supervisor.snapshots, supervisor.innerScenes)
         switch request {
@@ -307,7 +308,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The archive that was offered to the current launch; nil if none was, or if it no longer exists.
+    /// The saved state that was offered to the current launch; nil if none was offered, or if it no longer exists.
     func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
         app.restoration == .offered ? supervisor.savedStates.archives(of: app).found : nil
     }
@@ -343,8 +344,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             return reply.fail(VarlinkErrorName.expectedMore, .emptyObject)
         }
         let channel = channel(of: app)
-        // A process that reconnects, or has called execve, has closed its earlier connection. Two connected delegates
-        // would take messages from each other.
+        // Refuse a second delegate, since two connected delegates would take messages from each other. If the same
+        // process reconnects, or has called execve, its earlier connection is closed already.
         if let there = channel.delegate, !there.reply.isClosed,
             app.server?.isConnected(there.reply.connection) == true
         {
@@ -381,7 +382,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         note(app, .attached, text: "has a delegate: process \(peer.pid)\(launch)")
         deliver(.delegate(attached: true), to: app.id)
         pump(app)
-        // An earlier torpord sent this message: it gets its full time again.
+        // An earlier torpord sent this message. The app gets the full time for it again.
         let isTimed = coordinator.machine(app.id).messageTime(now: loop.now) != nil
         if !isTimed, messageInWork(of: app) != nil { deliver(.messageSent, to: app.id) }
     }
@@ -406,13 +407,13 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// Called when the delegate is gone: no process receives the app's messages any longer.
+    /// Called when the delegate is gone, so that no process receives the app's messages.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
         note(app, .attached, text: "has no delegate any more: its connection was closed")
-        // Keep the messages of a launch: the launch waits for the next delegate, which gets them again.
+        // During a launch, keep the messages: the launch waits for the next delegate, which gets all of them.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
             channel.queue = []
@@ -422,8 +423,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Waits for the process that was the delegate under an earlier torpord to reconnect. After ``returnTime`` it
-    /// counts as gone.
+    /// Waits for the process that was the delegate under an earlier torpord to reconnect. After ``returnTime`` that
+    /// process counts as gone.
     func expectReturn(of app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in

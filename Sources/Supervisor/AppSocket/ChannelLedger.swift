@@ -38,15 +38,15 @@ package struct ChannelLedger: Hashable {
     var messages: [Told] = []
     /// The scenes inside the app.
     var scenes: [SceneEntry] = []
-    /// A URL to open, as earlier versions of torpord stored it; URLs are mail now.
+    /// A URL to open that an earlier version of torpord has stored; in this version URLs are mail.
     package var url: String?
 
     package init(incarnation: UInt32) { self.incarnation = incarnation }
 
-    /// Reads what ``json`` wrote; nil if the bytes are no ledger. Skips entries that are invalid.
+    /// Reads what ``json`` wrote; nil if the bytes are not a ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
-        // If the number is missing, use 0, which no launch has: the ledger then belongs to no launch.
+        // If the number is missing, use 0. No launch has this number, so the ledger then belongs to no launch.
         incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
         url = json["url"]?.stringValue
         holds = (json["holds"]?.arrayValue ?? []).map { hold in

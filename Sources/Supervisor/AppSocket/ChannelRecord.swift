@@ -37,8 +37,8 @@ package struct ChannelRecord {
     }
 }
 
-/// Stores ``ChannelLedger`` in a file of the app's runtime directory. The file is written before the record that
-/// belongs to it, and exists only while the ledger has entries.
+/// Stores ``ChannelLedger`` in a file of the app's runtime directory. The file is written before the app's record in
+/// the recovery file, and exists only while the ledger has entries.
 extension AppSockets {
     private func ledgerPath(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/ledger" }
 
@@ -121,12 +121,12 @@ extension AppSockets {
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        // Earlier versions of torpord stored a URL in the ledger.
+        // Earlier versions of torpord stored a URL in the ledger: put it into the mailbox.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
-        // The ledger is written before the record. If the ledger is of a later launch, torpord died before it recorded
-        // that launch, which is over now.
+        // The ledger is written before the record. So if the ledger is of a later launch than the record, torpord died
+        // before it recorded that launch, and that launch is over.
         if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
             let isOver = ledger.incarnation > machine.incarnation
             supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)
@@ -136,8 +136,8 @@ extension AppSockets {
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
         for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
-        // Some tasks have lost their connections. Extend their time, so that none expires before its process can
-        // claim it.
+        // Some tasks have lost their connections. Extend the time of the tasks, so that their processes can claim them
+        // before they expire.
         if channel.owners.values.contains(.lost) {
             coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
         }

@@ -28,7 +28,7 @@ extension Supervisor {
         )
     }
 
-    /// What to report when the app has not answered its message within `message_deadline`.
+    /// The text to report when the app has not answered its message within `message_deadline`.
     func missedMessage(_ app: AppRuntime) -> String {
         let outgoing = appSockets.messageInWork(of: app)
         let mail = outgoing?.mail.flatMap { mailboxes.mail($0, of: app) }

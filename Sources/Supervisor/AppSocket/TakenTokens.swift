@@ -4,14 +4,14 @@ import Engine
 package import Lifecycle
 package import TorporAPI
 
-/// The tokens of the last requests that were accepted for an app, newest first. They show that a request was repeated
-/// by a client that had lost its connection, so that torpord does not carry it out twice.
+/// The tokens of the last requests that were accepted for an app, newest first. A client that has lost its connection
+/// repeats its request with the same token, so torpord recognizes the request and does not carry it out twice.
 ///
 /// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only requests to
 /// send a signal need this bit: sending a signal and recording that cannot be done in one step.
 package struct TakenTokens {
-    /// How many tokens are stored for an app. A few are enough: clients repeat only requests that were unanswered
-    /// when the connection broke, within seconds.
+    /// How many tokens are stored for an app. A few are enough, because clients repeat only requests that were
+    /// unanswered when the connection broke, and do so within seconds.
     static let capacity = 4
 
     private var values: [UInt64] = []
@@ -20,7 +20,7 @@ package struct TakenTokens {
 
     package init() {}
 
-    /// Reads the tokens of a record; 0 is no token.
+    /// Reads the tokens of a record; 0 marks an empty place.
     package init(from record: inout RecordReader) {
         for _ in 0..<Self.capacity {
             let value = record.take(UInt64.self)
@@ -64,7 +64,7 @@ package struct TakenTokens {
 }
 
 extension TakenTokens: Equatable {
-    /// Compares the tokens, whether or not they are recorded.
+    /// Compares only the tokens, not whether they are recorded.
     package static func == (left: TakenTokens, right: TakenTokens) -> Bool { left.values == right.values }
 }
 

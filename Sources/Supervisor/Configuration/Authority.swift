@@ -8,14 +8,14 @@ package import Varlink
 package import VarlinkServer
 
 /// Checks what a peer may request. Root and the supervisor's own user may do everything. `readers` may read,
-/// `operators` may also act, `posters` may only post to apps and open scenes whose template allows it, and `exporters` may only
-/// read the saved states of apps of several machines.
+/// `operators` may also act, `posters` may only post to apps and open scenes whose template allows it, and `exporters`
+/// may only read the saved states of apps that run on several machines.
 package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
     private let exporters: Set<UInt32>
-    /// Which of the keys `readers`, `operators`, `posters` and `exporters` name a group.
+    /// Those of the keys `readers`, `operators`, `posters` and `exporters` that name a group.
     private let setKeys: Set<String>
     /// The path of the configuration file; empty if there is none.
     private let file: String
@@ -35,7 +35,7 @@ package struct Authority: Sendable {
         exporters = Set(specification.exporters.compactMap { Users.group($0) })
     }
 
-    /// Why the peer may not make the request, as a sentence; nil if it may.
+    /// Why the peer may not make the request, as a sentence; nil if the peer may make it.
     package func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
@@ -55,8 +55,8 @@ package struct Authority: Sendable {
             )
     }
 
-    /// Advice for a peer that may not make a request. `keys`: the keys of the configuration that could name one of
-    /// the peer's groups.
+    /// The sentence that tells a peer without permission who may make the request. `keys`: the keys of the
+    /// configuration that could name one of the peer's groups.
     private func remedy(_ keys: [String]) -> String {
         let list = keys.count > 1 ? keys.dropLast().joined(separator: ", ") + " or \(keys[keys.count - 1])" : keys[0]
         let place = file.isEmpty ? "" : " in \(file)"
@@ -71,9 +71,9 @@ package struct Authority: Sendable {
         return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
     }
 
-    /// The sender of a message that a peer posts and for which it names a sender; nil if it names none. Root and the
-    /// supervisor's own user may name any: ‘torpor state import’ keeps the senders of mail. Other peers may only name a
-    /// sender of the form that torpor-gateway uses. Otherwise a peer could pose as root, as another user, or as an app.
+    /// The sender that a peer names for a message that it posts; nil if it names none. Root and the supervisor's own
+    /// user may name any sender, because ‘torpor state import’ keeps the senders of mail. Other peers may only name a
+    /// sender in the form that torpor-gateway uses. Otherwise a peer could pose as root, as another user, or as an app.
     package func sender(_ named: String?, postedBy peer: Peer) throws(FieldError) -> String? {
         guard let named else { return nil }
         if peer.uid == 0 || peer.uid == Users.effectiveUID || Self.isOfGateway(named) { return named }
@@ -87,7 +87,8 @@ package struct Authority: Sendable {
         return "uid \(peer.uid) for \(named)"
     }
 
-    /// Whether a sender has the form of those of torpor-gateway: its way in, and a name without control characters.
+    /// Whether a sender has the form that torpor-gateway uses: the protocol by which the message came, and a name
+    /// without control characters.
     private static func isOfGateway(_ sender: String) -> Bool {
         guard let way = ["http:", "nats:", "mqtt:"].first(where: { sender.utf8.starts(with: $0.utf8) }) else {
             return false
@@ -112,14 +113,15 @@ extension ManagerRequest {
     var isForPosters: Bool {
         switch self {
         case .post, .owners: true
-        // If a remote client asks for a scene without options, nothing is launched. Whether posters may open the
-        // scenes of a template is checked later (`opened_by`).
+        // A remote client that asks for a scene without options launches nothing. Whether posters may open scenes of
+        // this template is checked later (`opened_by`).
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }
     }
 
-    /// Whether exporters may make the request. Whether they may read the state of an app depends on the app too.
+    /// Whether exporters may make the request. A request for an app's state is checked further, because it also depends
+    /// on the app.
     var isForExporters: Bool {
         switch self {
         case .exportState, .owners: true
@@ -138,8 +140,8 @@ extension ManagerRequest {
             .describe, .owners:
             true
         case .verb(let request): request.verb == .wait
-        // With an app's name, the reply contains the payload of the app's activity. Only operators may read it, since
-        // only they may continue the activity.
+        // If the request names an app, the reply contains the payload of the app's activity. Only operators may read
+        // the payload, because only they may continue the activity.
         case .activities(let app): app == nil
         case .mailbox(let request): !request.take && request.drop.isEmpty
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,

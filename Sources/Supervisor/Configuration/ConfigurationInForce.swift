@@ -18,7 +18,7 @@ package final class ConfigurationInForce: Room {
     package let roster: SceneRoster
     /// The users and groups that the configuration names.
     package var accounts: NamedAccounts
-    /// The file with the configuration's texts, from which the next torpord reads them; nil if it could not be
+    /// A file with the texts of the configuration files, from which the next torpord reads them; nil if it could not be
     /// written.
     package private(set) var file: Descriptor?
     /// The errors of the configuration on disk at the start; nil if it was valid.
@@ -57,7 +57,8 @@ package final class ConfigurationInForce: Room {
         writes = BackgroundWorker(engine.loop, named: "configuration")
     }
 
-    /// Stores a configuration that was read from disk. If the configuration on disk is invalid, reports its errors.
+    /// Stores a configuration that was read from disk. Reports the errors of the configuration on disk, if it is
+    /// invalid.
     package func begin() {
         if file == nil {
             // No earlier torpord has stored the configuration: it was read from disk.

@@ -6,11 +6,11 @@ package import EventSources
 import Lifecycle
 import Linux
 
-/// The users and groups that a configuration names, apart from those that apps run as. They are looked up when the
+/// The users and groups that a configuration names, except the users that apps run as. They are looked up when the
 /// configuration is read, never on the event loop: a lookup may block on a network directory.
 package struct NamedAccounts: Sendable {
     package let authority: Authority
-    /// The user of gpsd, whose positions are trusted like those of root and of the supervisor's own user; nil if no
+    /// The uid of gpsd, whose positions are trusted as if they came from root or the supervisor's own user; nil if no
     /// app needs positions.
     let gpsd: UInt32?
     /// The users and groups that own the configured sockets.
@@ -37,7 +37,8 @@ package typealias ConfigurationRead = Result<
 package struct ConfigurationPlace: Sendable {
     package let path: String
     let workingDirectory: String
-    /// The configuration in force, if only the manifests of some bundles are to be read again; nil to read all files.
+    /// The configuration in force, if only the manifests of some bundles are to be read again; nil if all files are to
+    /// be read.
     private var inForce: (sources: ConfigurationSources, bundles: [String])?
 
     package init(_ sources: ConfigurationSources) {

@@ -12,11 +12,11 @@ package import TorporAPI
 import VarlinkServer
 import WireText
 
-/// Apps that podman runs in containers. torpor-container, a process of the app's user, starts and removes a
-/// container.
+/// Apps that podman runs in containers. torpor-container, a process of the app's user, starts and removes a container.
 ///
-/// Everything else is as for any app: torpor-container is the main process and exits as the container does, and the
-/// container's processes are in the app's cgroup. So states, deadlines, memory and locks need no code for containers.
+/// Otherwise torpord treats such an app like any other: torpor-container is its main process, exits with the
+/// container's status, and the container's processes are in the app's cgroup. So states, deadlines, memory and locks
+/// need no code for containers.
 package final class Containers: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -30,8 +30,8 @@ package final class Containers: ShellRoom {
         return program
     }
 
-    /// The error if an app in a container would have no cgroup. torpord could then follow the app only by the session
-    /// and environment of its processes, but podman and conmon leave the session and drop the variables.
+    /// The error if there is no cgroup for an app in a container. Without a cgroup torpord recognizes an app's
+    /// processes by their session and environment, but podman and conmon leave the session and drop the variables.
     static let needsCgroup = LaunchError(
         "needs a cgroup of its own to run in a container, and there is none: ‘torpor doctor’ says why"
     )
@@ -117,8 +117,8 @@ package final class Containers: ShellRoom {
 
     // MARK: While it runs
 
-    /// Called when torpor-container (`pid`) reports that the container runs, and the signal that its image names for
-    /// stopping it.
+    /// Called when torpor-container (`pid`) reports that the container runs. `stopSignal`: the signal that the image
+    /// names for stopping it.
     func runs(_ app: AppRuntime, stopSignal: Int32?, digest: ImageDigest?, saidBy pid: Int32) {
         guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
         var run = ContainerRun(isRunning: true)
@@ -150,7 +150,7 @@ package final class Containers: ShellRoom {
     }
 
     /// Whether podman has started the app's container; nil for an app without a container. If torpor-container's
-    /// message was lost, the processes in /proc show it.
+    /// message was lost, the app's processes in /proc show whether it runs.
     func isRunning(_ app: AppRuntime) -> Bool? {
         guard app.specification.container != nil else { return nil }
         return app.run.container?.isRunning == true || app.run.tree?.hasContainer == true
@@ -192,7 +192,7 @@ package final class Containers: ShellRoom {
         return text + ": " + String(wire: line.dropFirst(Self.podmansError.count).prefix(Self.longestReason))
     }
 
-    /// The status text of torpor-container if `podman run` failed.
+    /// The status text that torpor-container sends if `podman run` has failed.
     private static let refused = "could not be started by podman"
     private static let podmansError = Array("Error: ".utf8)
     /// The longest reason that is quoted from podman's message, in bytes.
@@ -237,7 +237,7 @@ package final class Containers: ShellRoom {
 package struct ContainerRun: Equatable {
     /// Whether podman has started the container.
     var isRunning = false
-    /// The signal that ends the container, as its image names it; nil if the image names none.
+    /// The signal for stopping the container, as its image names it; nil if the image names none.
     var stopSignal: Int32?
     /// The SHA-256 digest of the container's image; nil if it is not known.
     var digest: ImageDigest?
@@ -259,7 +259,7 @@ package struct ContainerRun: Equatable {
 }
 
 extension Incarnation {
-    /// What torpor-container has reported; nil before it has, and for an app without a container.
+    /// What torpor-container has reported. Nil until it has reported anything, and for an app without a container.
     package var container: ContainerRun? {
         get { slots[ContainerRunSlot.self] }
         set { slots[ContainerRunSlot.self] = newValue }

@@ -10,7 +10,7 @@ struct PodmanRun {
     private var options: [String]
     private var needsFile = false
 
-    /// podman leaves the container in the app's own cgroup, by which torpord limits and follows the app. The
+    /// podman leaves the container in the app's own cgroup, so that torpord can limit and follow the app there. The
     /// container writes directly to the app's output (passthrough). When the container has ended, podman removes it.
     init(
         _ container: ContainerSpecification,
@@ -32,7 +32,8 @@ struct PodmanRun {
         } else if !shares {
             options.append("--hostname=\(Self.hostname(of: app))")
         }
-        // Other containers find an instance by its own name, and by its template's name, which all instances share.
+        // Other containers find an instance by the instance's name, and by the name of its template, which all
+        // instances share.
         let own = app.split(separator: "@").joined(separator: ".")
         let aliases = ":alias=\(own)" + (template == app ? "" : ",alias=\(template)")
         for network in container.networks {
@@ -78,7 +79,7 @@ struct PodmanRun {
     }
 
     /// Adds the file of variables that podman itself would obey, if there are any. The file comes after the
-    /// configuration's files, since the last file wins.
+    /// configuration's files, since podman uses the last value of each variable.
     mutating func addFile(_ path: String) {
         if needsFile { options.append("--env-file=\(path)") }
     }
@@ -88,7 +89,7 @@ struct PodmanRun {
         isPodmans(name) && !value.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     }
 
-    /// In the environment of torpor-container, the prefix of the variables that it writes into the file.
+    /// torpor-container writes the variables whose names begin with this prefix into the file, without the prefix.
     static let prefixInFile = "TORPOR_INSIDE_"
 
     /// Mounts a folder of the machine at the same path in the container.
@@ -100,18 +101,19 @@ struct PodmanRun {
         options.append("--env=\(variable)=\(path)")
     }
 
-    /// Adds the app's `limits`, which hold for each process.
+    /// Adds the app's `limits`, which apply to each process of the app separately.
     mutating func addLimits(_ limits: [ResourceLimit]) {
         func text(_ value: UInt64) -> String { value == .max ? "-1" : "\(value)" }
         for limit in limits { options.append("--ulimit=\(limit.name)=\(text(limit.soft)):\(text(limit.hard))") }
     }
 
-    /// All options, the image and the command. The configuration's own arguments come last, so they override others.
+    /// All options, the image and the command. Options from the configuration come last, so that they override
+    /// torpord's.
     func arguments(_ command: [String]) -> [String] {
         options + container.arguments + [container.image] + command
     }
 
-    /// torpord's variables that have the same meaning inside the container. Those that are set are passed to the app.
+    /// Variables of torpord that mean the same inside the container. Those that are set are passed to the app.
     private static let ownVariables = [
         "TORPOR_APP", "TORPOR_INCARNATION", "TORPOR_INSTANCE", "TORPOR_LAUNCH_OPTIONS", "TORPOR_LAUNCH_REASON",
         "TORPOR_SCENE", "TORPOR_SESSION", "TORPOR_SETTINGS", "TORPOR_STATE_DIRECTORY", "WATCHDOG_USEC",

@@ -4,8 +4,8 @@ package import Engine
 package import Linux
 package import VarlinkServer
 
-/// Serves the clients of the control socket. The supervisor starts and stops this service and never queries it: the
-/// service uses all other parts of the supervisor, and none of them uses it.
+/// Serves the clients of the control socket. The supervisor starts and stops this service and never queries it, because
+/// the service uses all other parts of the supervisor, and none of these parts uses the service.
 package protocol ClientService: LifecycleObserver {
     /// The control socket; nil while there is none.
     var listener: Descriptor? { get }
@@ -23,9 +23,9 @@ package protocol ClientService: LifecycleObserver {
     ///
     /// - Parameter asker: the requester, as the log names it.
     func apply(by asker: String)
-    /// Applies the configuration in force once more, with the bundle's manifest as it is on disk now. Calls
-    /// `completion` when that is done or was refused.
+    /// Applies the configuration in force again, but reads the bundle's manifest from the disk. Calls `completion` when
+    /// that is done or was refused.
     func take(bundle name: String, by asker: String, _ completion: @escaping () -> Void)
-    /// Drops all clients. With `leavingSocket` the socket stays for the next torpord; else its path is removed.
+    /// Drops all clients. If `leavingSocket`, the socket's path is kept for the next torpord; otherwise it is removed.
     func close(leavingSocket: Bool)
 }

@@ -7,7 +7,8 @@ import SystemPackage
 import Varlink
 
 enum EndingText {
-    /// An app's ending as fields for the journal. Fields that systemd has for its own services have systemd's names.
+    /// An app's ending as fields for the journal. A field that systemd also writes for its own services has the same
+    /// name as there.
     static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         switch ending.cause {
@@ -70,7 +71,7 @@ enum EndingText {
             text = "was not launched" + (isFailedDependency ? ": a dependency failed\(which)" : "")
         }
         if let refusal, ending.cause == nil {
-            // Some refusals continue a sentence about the app ("could not run …"), others are sentences themselves
+            // Some refusals are the end of a sentence about the app ("could not run …"), others are whole sentences
             // ("there is no user …").
             let isAboutApp = ["could not ", "cannot "].contains { refusal.hasPrefix($0) }
             text = isAboutApp ? refusal : "was not launched: \(refusal)"

@@ -6,14 +6,14 @@ import Lifecycle
 import Linux
 import TorporAPI
 
-/// What the supervisor launches when it starts.
+/// Launches apps when the supervisor starts.
 extension Supervisor {
     /// How to launch an app when the supervisor starts: into the state that a user last requested, or else as the
     /// configuration says. Nil if the app must not be launched.
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
         guard !app.specification.lacksTemplate else { return nil }
-        // If a client or an event has launched or stopped the app already, leave the app alone.
+        // If a client or an event has launched or stopped the app already, do not launch it here.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
         if !machine.mayRun {
             note(app, .keptDown, text: "is not launched at the start: this machine does not own it (‘torpor own’)")

@@ -8,12 +8,12 @@ import Processes
 import Store
 
 /// Releases memory that only a start or a change of the configuration needs: texts, tables that have grown, and pages
-/// of code that runs once. This happens once, right after the start or change, so that an idle torpord never wakes up
-/// for it. Then locks the remaining memory if that is allowed: torpord must not wait for swap while it frees memory
-/// for apps.
+/// of code that runs once. The memory is released once, right after the start or change, so that an idle torpord never
+/// wakes up for this work. Afterwards, torpord locks its remaining memory if it is permitted to, because it must not
+/// wait for swap while it frees memory for apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Fires when the start or the change may be over, so that its memory can be released.
+    /// Fires when the start, or a change of the configuration, may be over, so that its memory can be released.
     private var timer: TimerSource?
     private var tries = 0
     private var mark: UInt32?
@@ -35,8 +35,8 @@ package final class MemoryTrim: ShellRoom {
         let isQuiet = !supervisor.keeper.isBusy && supervisor.keeper.lastRequest == mark
         mark = supervisor.keeper.lastRequest
         tries += 1
-        // Wait while any other thread of torpord is at work. If a disk hangs, the store's thread stays busy: then
-        // nothing is released.
+        // Wait while any other thread of torpord is at work. If a disk hangs, the store's thread stays busy, and no
+        // memory is released.
         let threads = (try? ProcFS.tasks(ThisProcess.pid).count) ?? .max
         guard isQuiet, threads <= 1 + supervisor.store.threadCount, supervisor.store.whileIdle({ release() })
         else {
@@ -54,7 +54,7 @@ package final class MemoryTrim: ShellRoom {
     private func release() {
         supervisor.keeper.rest()
         coordinator.trim()
-        // Locked memory cannot be released.
+        // Unlock first: locked memory cannot be released.
         Memory.unlock()
         Memory.release()
         Memory.lock()

@@ -5,8 +5,9 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Shortens ownerships that have a time (`torpor own --for`) by the time that the machine sleeps. The loop's clock
-/// stands still during a sleep, but the ownership must end in time: after that, another machine may own the app.
+/// Shortens ownerships that are limited in time (`torpor own --for`) by the time that the machine sleeps. The event
+/// loop's clock stands still during a sleep, but the ownership must not last longer, because another machine may own
+/// the app after that.
 final class OwnershipClock: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var slept = OwnershipClock.sleep
@@ -41,7 +42,8 @@ final class OwnershipClock: ShellRoom {
     private func look() {
         let now = Self.sleep
         let more = now - slept
-        // The two clocks are read one after the other, so a tiny difference is no sleep.
+        // The boot clock and the monotonic clock are read one after the other, so a tiny difference does not mean that
+        // the machine has slept.
         guard more > .milliseconds(1) else { return }
         slept = now
         for app in apps where coordinator.machine(app.id).ownedUntil != nil {

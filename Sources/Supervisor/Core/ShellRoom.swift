@@ -2,7 +2,7 @@
 
 package import Engine
 
-/// A part of the supervisor (a room) that uses other parts too. Conforming types declare `supervisor` as
+/// A room (a part of the supervisor) that uses other parts too. Conforming types declare `supervisor` as
 /// `unowned(unsafe) let`: the supervisor owns each room and outlives it, and reference counting would cost some 20 ns
 /// on each of many accesses.
 package protocol ShellRoom: Room {

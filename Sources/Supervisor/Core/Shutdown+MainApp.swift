@@ -9,9 +9,9 @@ import Recovery
 
 /// The main app (`[supervisor] main`): when it ends, the supervisor ends with its exit status.
 ///
-/// The core reports when the app has ended for good. The recovery file has two more facts: the status of the app's
-/// last ending, which is written before the ending itself is recorded, and whether that ending counts. So if torpord
-/// dies at any moment, the next torpord comes to the same result.
+/// The core reports when the app has ended for good. The recovery file contains two more facts: the exit status of the
+/// app's last ending, which is written before the ending itself is recorded, and whether that ending counts. So
+/// whenever torpord dies, the next torpord ends with the same exit status.
 extension Shutdown {
     /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
@@ -35,16 +35,16 @@ extension Shutdown {
         }
     }
 
-    /// Called before the main app changes to another app or to none. Earlier endings of the new main app do not
-    /// count: only its next run does.
+    /// Called before the main app changes to another app or to none. Earlier endings of the new main app do not count:
+    /// only endings of its later runs do.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app, if it must be launched although it has ended: torpord and torpor-keeper were both lost after it
-    /// ended, and the supervisor was started again, so that the ending no longer counts.
+    /// The main app, if it must be launched although it has ended. This happens if torpord and torpor-keeper were both
+    /// lost after the ending: a supervisor that is then started begins the main app's work again.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),
@@ -105,8 +105,7 @@ enum MainStatus {
 }
 
 extension RecoveryFile {
-    /// Whether the main app was launched, or was up (ready), since it became the main app. Its ending counts only in
-    /// that case.
+    /// Whether the main app was launched, or was ready, since it became the main app. Its ending counts only then.
     var isMainCounted: Bool {
         get { flags & 2 != 0 }
         set { flags = newValue ? flags | 2 : flags & ~2 }

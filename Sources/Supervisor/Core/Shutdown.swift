@@ -9,7 +9,7 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// How the supervisor ends: with all its apps, without them, or by handing over to the next torpord.
+/// Ends the supervisor: with all its apps, without them, or by a handover to the next torpord.
 package final class Shutdown: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Set when this torpord hands over to the next one.
@@ -32,7 +32,8 @@ package final class Shutdown: ShellRoom {
     /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // If an earlier torpord died during a shutdown, this torpord must continue the shutdown.
+        // If an earlier torpord died during a shutdown, continue that shutdown, even if `on_exit` says to leave apps
+        // running.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
@@ -54,8 +55,8 @@ package final class Shutdown: ShellRoom {
         } else {
             log.info("asked to stop: all apps are being terminated already")
         }
-        // If torpord dies during a shutdown, torpor-keeper asks the next torpord to stop as well. That must not count
-        // as a second request.
+        // Only a request sets this flag, not a shutdown that an earlier torpord has begun: if torpord dies during a
+        // shutdown, torpor-keeper asks the next torpord to stop, and that must not count as a second request.
         isAsked = true
     }
 
@@ -71,8 +72,8 @@ package final class Shutdown: ShellRoom {
     }
 
     /// Stops the loop once all apps, their hooks, checks and transfers have ended and protected data is locked. If an
-    /// app has a persistent timer (kept across restarts), first waits until the stored timers are loaded, or that has
-    /// timed out, since new timers are saved only after that.
+    /// app has a persistent timer (kept across restarts), first waits until the stored timers are loaded or loading has
+    /// timed out, because new timers are saved only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

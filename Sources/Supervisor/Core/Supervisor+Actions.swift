@@ -52,7 +52,8 @@ extension Supervisor: ActionPerformer {
     package func isJudged(_ app: AppRuntime) -> Bool {
         // An app that does not run has sent no messages, so there are none to read first.
         guard app.run.tree != nil else { return true }
-        // Before a deadline is judged, read the app's messages: an answer that the app has already sent counts.
+        // Read the app's messages before its deadline is judged, because an answer that the app has already sent
+        // counts.
         notifySockets.readNotifySocket(app)
         return !restsForTracer(app)
     }
@@ -156,7 +157,7 @@ extension Supervisor: ActionPerformer {
             app.importedDigest = nil
             text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
-            // If no policy decides about the app, the app continues to run.
+            // The policies decide what happens to the app. If no policy does, the app continues to run.
             policyManager?.timeUsed(app)
             return
         }

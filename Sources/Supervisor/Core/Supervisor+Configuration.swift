@@ -15,8 +15,8 @@ import Varlink
 extension Supervisor {
     package static let diskIsInvalid = "the configuration on disk is not valid: the previous one stays in force"
 
-    /// Called when an incarnation (one run of the app) has ended: the next one uses the specification that is
-    /// configured now.
+    /// Called when an incarnation (one run of the app) has ended: the app's next incarnation uses the specification
+    /// that is configured now.
     func takeNextSpecification(_ app: AppRuntime) {
         app.recoveredDigest = nil
         guard let next = app.next else { return }
@@ -26,8 +26,8 @@ extension Supervisor {
         specificationChanged(app, from: old)
     }
 
-    /// Tells a running app that its `language` was changed: sends a message of the topic `locale`, with the
-    /// environment variables for the language that the app's next launch gets.
+    /// Tells a running app that its `language` was changed: sends a message of the topic `locale`, with the environment
+    /// variables that the app would get at its next launch in that language.
     package func tellLanguage(_ app: AppRuntime) {
         let language = (app.next ?? app.specification).presentation.language
         let variables = language.flatMap(AppPresentation.variables) ?? [:]

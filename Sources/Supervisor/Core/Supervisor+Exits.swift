@@ -25,22 +25,23 @@ extension Supervisor {
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
-        // torpor-keeper keeps the exit until the ending is recorded. If torpord dies before, the next torpord gets
-        // the exit again.
+        // torpor-keeper stores the exit until torpord has recorded the ending. If torpord dies before, the next torpord
+        // gets the exit again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
         if app.run.tree == nil, !machine.hasProcess {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // The process started and ended while no torpord was running, so this torpord has no tree for it yet.
+            // The process started and ended while no torpord was running, so this torpord has no process tree for it
+            // yet.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
             deliver(.launched, to: id)
         }
         guard app.run.tree != nil else { return }
-        // The process may have named its successor (MAINPID) just before it ended.
+        // Read the app's messages first: the process may have named its successor (MAINPID) just before it ended.
         notifySockets.afterHearing(app) { [weak self, weak app] in
             guard let self, let app, let tree = app.run.tree, tree.tag.incarnation == record.incarnation else { return }
             guard tree.main.pid == record.pid else {
@@ -61,7 +62,7 @@ extension Supervisor {
         if let name = record.app, let id = coordinator.id(of: name) { processControl.sweepSoon(apps[id]) }
     }
 
-    /// Handles the end of the main process, after the messages that the process sent before.
+    /// Handles the end of the main process, once the messages that the process sent before are handled.
     package func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         let tree = app.run.tree
@@ -81,8 +82,8 @@ extension Supervisor {
         launcher.containers.endJoined(to: app)
     }
 
-    /// Watches a main process that the app has named itself (MAINPID). While that process's parent lives, the parent
-    /// reaps it, so torpor-keeper does not report its end.
+    /// Watches a main process that the app has named (MAINPID). While the parent of that process lives, the parent
+    /// reaps it, so torpor-keeper cannot report its end.
     func watchMain(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let main = tree.main
@@ -97,8 +98,8 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // The process was reaped, or is about to be. If torpor-keeper has reaped it, its report comes within half
-            // a second; another parent reports nothing.
+            // The process was reaped, or is about to be. If torpor-keeper reaps it, torpor-keeper's report comes within
+            // half a second. If another parent does, no report comes.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))
@@ -169,7 +170,7 @@ extension Supervisor {
             bound: reachedBound(app, ending)
         )
         if ending.reason.spoilsDelivery, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
-        // Name the incarnation that has ended: the next one may have been launched already.
+        // Name the incarnation that has ended, because the next one may have been launched already.
         recorder.note(
             app,
             EventKind(ending),
@@ -192,8 +193,8 @@ extension Supervisor {
         takeNextSpecification(app)
     }
 
-    /// Whether an app in a sandbox exited with a failure soon after its launch. The sandbox may be why: a program
-    /// reports what it was denied in its own words, or not at all.
+    /// Whether an app in a sandbox exited with a failure soon after its launch. The cause may then be an access that
+    /// the sandbox denied: programs report this in words of their own, or not at all.
     private func failsAtStartInSandbox(_ app: AppRuntime, _ ending: Ending) -> Bool {
         guard app.specification.sandbox.mode != nil, ending.reason == .exitFailure, case .exited = ending.cause else {
             return false

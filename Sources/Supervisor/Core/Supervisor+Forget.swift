@@ -14,8 +14,8 @@ import VarlinkServer
 /// Removes what was created for apps that have left the configuration and have ended, except their logs and state
 /// directories. State archives and snapshots are removed too, because no other app could use them.
 extension Supervisor {
-    /// Removes directories of apps that are no longer configured. An earlier torpord may have ended before it removed
-    /// them.
+    /// Removes directories of apps that are no longer configured, in case an earlier torpord ended before it could
+    /// remove them.
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
@@ -41,8 +41,7 @@ extension Supervisor {
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        // Free the slot in the recovery file last: if torpord dies before, the next torpord removes the app's things
-        // again.
+        // Free the slot in the recovery file last: if torpord dies before, the next torpord repeats the removal.
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {

@@ -11,11 +11,12 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// Apps with `owner = "external"`: a user or a cluster engine says whether this machine owns them.
+/// Ownership of apps with `owner = "external"`: a user or a cluster engine tells torpord whether this machine owns such
+/// an app and so may run it.
 extension Supervisor {
-    /// Notes that this machine owns the app, for `time` or until ``disown(_:by:)``. An app that was not owned goes to
-    /// the state that a user last requested, or else the one that its `launch` names. With `renews`, an app that is not
-    /// owned is refused.
+    /// Records that this machine owns the app, for `time` or until ``disown(_:by:)``. If the app was not owned before,
+    /// it goes to the state that a user last requested, or else to the state that its `launch` names. If `renews`, the
+    /// request is refused unless the app is owned already.
     package func own(
         _ app: AppRuntime,
         for time: Duration?,
@@ -33,7 +34,8 @@ extension Supervisor {
         wakes.lookAgain()
     }
 
-    /// Notes that this machine does not own the app. If the app runs, it is suspended; a launch is cancelled or ended.
+    /// Records that this machine does not own the app. If the app runs, it is suspended. If it is being launched, the
+    /// launch is cancelled or ended.
     package func disown(_ app: AppRuntime, by whom: String) throws(RequestError) {
         let wasOwned = coordinator.machine(app.id).ownership != .none
         try request(.disown, of: app.id)
@@ -62,14 +64,15 @@ extension Supervisor {
         }
     }
 
-    /// Ends the ownership of an app that no longer runs after an earlier supervisor has ended, if another machine may
-    /// own the app by now: because the ownership's time is over, or because the ownership has no time and there may
-    /// have been no supervisor for a while.
+    /// Ends the ownership of an app that an earlier supervisor owned and that no longer runs, if another machine may
+    /// own the app by now. This is so if the ownership's time is over, or if the ownership has no time limit and no
+    /// supervisor may have run for a while.
     ///
     /// - Parameter isGone: whether no process of the app was found.
     func endStaleOwnership(of app: AppRuntime, isGone: Bool) {
         let machine = coordinator.machine(app.id)
-        // If the app runs, an ownership whose time is over ends in the first turn of the event loop.
+        // Leave the ownership of a running app alone. If the ownership's time is over, it ends in the first turn of the
+        // event loop.
         guard machine.ownership != .none, machine.rules.owner == .external, isGone else { return }
         if machine.isOwnershipOver(at: loop.now) {
             coordinator.disownUnseen(app.id, now: loop.now)
@@ -90,8 +93,8 @@ extension Supervisor {
         )
     }
 
-    /// Whether there may have been no supervisor for a while: this is the first torpord of its torpor-keeper, and was
-    /// not started by a restart of the service, which takes only a moment.
+    /// Whether no supervisor may have run for a while: this torpord is the first of its torpor-keeper, and was not
+    /// started by a restart of the service, which takes only a moment.
     private var mayHaveBeenAway: Bool {
         let isRestart = recovery.readsConfiguration && configuration.supervisor.onExit != .leave
         return keeper.instance == 1 && !isRestart

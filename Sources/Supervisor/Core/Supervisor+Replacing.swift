@@ -12,8 +12,8 @@ extension Supervisor {
     /// The data folders that are locked while the session is locked.
     package var protection: ProtectedData { dataFolders.protection }
 
-    /// Terminates an app that would be launched in a different way now, and launches it again into the state that was
-    /// requested for it last.
+    /// Terminates an app that would be launched differently now, and launches it again into the last state that was
+    /// requested for it.
     func replace(_ app: AppRuntime, _ reason: TerminationReason = .replaced) throws(DependencyError) {
         let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
             var change = AppChange(AppDefinition(other.next ?? other.specification))

@@ -19,15 +19,15 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// The shell around the core, which itself does no I/O: it passes events to the core, and carries out the actions
-/// that the core returns.
+/// The shell around the core, which itself does no I/O: it passes events to the core, and carries out the actions that
+/// the core returns.
 ///
-/// Everything runs on one thread. ``Engine`` says in which order.
+/// Everything runs on one thread, in an order that ``Engine`` determines.
 package final class Supervisor: Room {
     /// The configuration in force.
     package let inForce: ConfigurationInForce
     package var configuration: TorporConfiguration { inForce.configuration }
-    /// The core, and the order in which the core's decisions are carried out.
+    /// The core, and the queue that carries out the core's decisions in order.
     package let engine: Engine
     package let keeper: Keeper
     /// Reports what happens, to the log, the journal, the history and clients.
@@ -36,12 +36,12 @@ package final class Supervisor: Room {
     package var events: EventLog { recorder.events }
     package let processes: ProcessTable
     let batch: OutputBatch
-    /// The file from which the next torpord learns the state of the apps.
+    /// The file in which the next torpord finds the state of the apps.
     package let recovery: RecoveryFile
     /// The descriptors that the previous torpord left in torpor-keeper.
     package let inheritance: InheritedDescriptors
     package let store: Store
-    /// Loads and saves what outlives a reboot.
+    /// Loads and saves the state that survives a reboot.
     package private(set) lazy var persistence = Persistence(self, store)
     /// The arguments that torpord was started with.
     let invocation: Invocation
@@ -50,7 +50,7 @@ package final class Supervisor: Room {
     /// Reports to the service manager.
     package private(set) lazy var service = ServiceReport(self)
     private lazy var session = SessionRooms(self)
-    /// Follows sleep of the machine and the lock of the session.
+    /// Interrupts apps while the machine sleeps or the session is locked.
     package var interruptions: Interruptions { session.interruptions }
     var ownershipClock: OwnershipClock { session.ownershipClock }
     /// The helper process in a user's desktop session, which shows alerts and reports the focus.
@@ -80,9 +80,9 @@ package final class Supervisor: Room {
     package private(set) lazy var processControl = ProcessControl(self)
     /// Makes a report when an app fails.
     private(set) lazy var reports = Reports(self)
-    /// Answers clients of the control socket. Set it before ``run()``.
+    /// Answers clients of the control socket. It must be set before ``run()``.
     package var clients: (any ClientService)?
-    /// State that apps have saved.
+    /// The state that apps have saved, in archives.
     package private(set) lazy var savedStates = SavedStates(engine, recorder, self)
     /// The last snapshot of each app.
     package private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
@@ -106,8 +106,8 @@ package final class Supervisor: Room {
     package var innerScenes: InnerScenes { scenes.inner }
     /// Looks for file locks that suspended apps hold.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
-    /// Whether torpor-keeper is lost. This torpord then carries out no more actions: another torpord takes over, or all
-    /// apps are ended.
+    /// Whether torpor-keeper is lost. If so, this torpord carries out no more actions, because another torpord takes
+    /// over or all apps are ended.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []
 
@@ -125,8 +125,8 @@ package final class Supervisor: Room {
         let configuration = roster.complete(configuration)
         let loop = startup.loop
         keeper = startup.keeper
-        // Do this before the store starts a thread: in a process with several threads, each growth of the descriptor
-        // table takes 10 to 30 ms.
+        // Enlarge the descriptor table before the store starts a thread: once a process has several threads, each
+        // growth of the table takes 10 to 30 ms.
         let sockets = configuration.apps.reduce(0) { $0 + $1.sockets.count }
         ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
@@ -188,10 +188,10 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// How many descriptors each app needs: two sockets, a FIFO, a pidfd, and room for those that the app stores.
+    /// How many descriptors each app needs: two sockets, a FIFO, a pidfd, and one for descriptors that the app stores.
     private static let descriptorsAnApp = 5
 
-    /// Runs until a signal stops it or its main app has ended, and every app is gone. Returns the exit status.
+    /// Runs until every app is gone after a signal or the end of the main app. Returns the exit status.
     package func run() throws(StartError) -> Int32 {
         processes.owner = { [weak self] name in
             guard let self, let id = self.coordinator.id(of: name) else { return nil }
@@ -234,7 +234,7 @@ package final class Supervisor: Room {
         }
         if let trouble = place.trouble { log.info(trouble) }
         for warning in configuration.warnings { log.warning(warning.description) }
-        // The engine calls the observers in this order.
+        // The engine notifies the observers in this order.
         let observers: [any LifecycleObserver] = [
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, shares.gpuWatch, appSockets,
@@ -319,7 +319,7 @@ package final class Supervisor: Room {
         wakes.timers.begin()
         alerts.begin()
         engine.goOnAfterStart()
-        // Clients may wait for apps that are not launched at the start, so check their calls.
+        // Calls of clients may wait for apps that are not launched at the start: check these calls now.
         clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()
@@ -328,8 +328,8 @@ package final class Supervisor: Room {
 
     // MARK: The end
 
-    /// Called after a failed start. The next start would fail too, so torpor-keeper also ends, unless apps of an
-    /// earlier torpord run.
+    /// Called after a failed start. torpor-keeper must end too, since the next start would fail in the same way, unless
+    /// apps of an earlier torpord still run.
     private func giveUp() {
         guard keeper.endsWithoutApps() else { return }
         place.cgroups?.removeAll()
@@ -361,8 +361,8 @@ package final class Supervisor: Room {
         wakes.sockets.closeAll()
         place.cgroups?.removeAll()
         place.scope?.release()
-        // Do this before the recovery file is removed: if torpor-keeper found neither the file nor this message, it
-        // would start another torpord, which would start from scratch.
+        // Send this message before the recovery file is removed. If torpor-keeper found neither the message nor the
+        // file, it would start another torpord, and that would begin without any state.
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }

@@ -28,7 +28,7 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     /// The cover of one transition of an app to the foreground.
     final class Cover {
-        /// Fires when the cover must be shown; after the cover's end, when its command must be killed.
+        /// Fires when the cover must be shown. After the cover has ended, fires when its command must be killed.
         var timer: TimerSource?
         var run: HookRun?
         /// The path of the copied picture.
@@ -42,8 +42,8 @@ final class Covers: ShellRoom, LifecycleObserver {
     /// The time between SIGTERM and SIGKILL for a command whose cover has ended.
     private static let grace = Duration.seconds(1)
 
-    /// Names of copies start with this prefix and torpord's pid. Copies with another pid are left from an earlier
-    /// torpord, and the commands that used them ended with that torpord.
+    /// Names of copies start with this prefix and torpord's pid. Copies with another pid were left by an earlier
+    /// torpord; the commands that showed them have ended with it.
     private static let prefix = "cover-"
 
     func touched(_ apps: [AppRuntime]) {
@@ -66,7 +66,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         cover.timer?.arm(after: app.specification.presentation.cover.after)
     }
 
-    /// Whether the app is on its way to the foreground. An app that waits for a restart after a failure is not.
+    /// Whether the app is on its way to the foreground. An app that failed and waits for its restart is not.
     private func isOnItsWay(_ machine: AppMachine) -> Bool {
         guard machine.goal == .active else { return false }
         switch machine.transition {
@@ -125,8 +125,8 @@ final class Covers: ShellRoom, LifecycleObserver {
         let bytes: [UInt8]
         let limit = picture.isGiven ? largestLaunchImage : largestSnapshot
         do throws(OwnedFile.Failure) {
-            // A launch image may be in a folder of the app, so read it with the rights of the app's user. A snapshot
-            // belongs to the supervisor.
+            // A launch image may be in a folder of the app, so it is read with the rights of the app's user. A snapshot
+            // belongs to the supervisor, so it is read with torpord's own rights.
             bytes = try OwnedFile.read(
                 picture.path,
                 for: picture.isGiven ? account?.fileRights : nil,

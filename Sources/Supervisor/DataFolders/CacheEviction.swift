@@ -10,9 +10,9 @@ import TorporAPI
 /// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. Begins
 /// with the app that has not run for the longest time, and in that app's caches with the least recently used files.
 ///
-/// The check runs every minute, since the kernel does not report that a filesystem is nearly full, and soon after an
-/// app has ended, since its caches may then be removed. If space is missing but no cache can be removed, the next
-/// check follows after ten minutes. Without an app that has data folders, no check runs.
+/// The free space is checked every minute, because the kernel does not report that a filesystem is nearly full, and
+/// soon after an app has ended, because that app's caches may now be removed. If too little space is free but no cache
+/// can be removed, the next check follows after ten minutes. Without an app that has data folders, no check runs.
 final class CacheEviction {
     private unowned(unsafe) let room: DataFolders
     private var timer: TimerSource?
@@ -20,9 +20,9 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// The time between two checks, if space is missing but the first of them found nothing to remove.
+    /// The time until the next check if too little space is free but no cache could be removed.
     private static let longInterval = Duration.seconds(600)
-    /// The next check waits this long after the end of an app, since several apps may end together.
+    /// The time from the end of an app to the next check. Several apps may end together, and then one check is enough.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
@@ -81,7 +81,8 @@ final class CacheEviction {
         timer?.arm(after: time)
     }
 
-    /// Stopped apps in the order of eviction. Apps that have left the configuration come first.
+    /// Stopped apps whose caches may be removed, in the order of removal. Apps that have left the configuration come
+    /// first.
     private func candidates(_ stored: [String]) -> [Candidate] {
         let all = stored.compactMap { name -> Candidate? in
             guard let app = app(name) else { return Candidate(name: name, lastRun: nil) }
@@ -106,7 +107,7 @@ final class CacheEviction {
             return again(missing > 0 && freed == 0 ? Self.longInterval : Self.interval)
         }
         let rest = Array(candidates.dropFirst())
-        // Skip an app that was launched since the check.
+        // Skip an app that was launched since the candidates were listed.
         if let app = app(next.name), !mayLose(app) { return evict(missing, free, total, rest, freed: freed) }
         let (place, gate, work) = (DataPlace(root: room.root, app: next.name), room.gate(of: next.name), TreeWork())
         gate.evict(work)

@@ -17,7 +17,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     private let commits: BackgroundWorker
     /// The gate of each app with data folders, which lets only one thread at a time work in them.
     private var gates: [String: DataGate] = [:]
-    /// For each app, a launch that has succeeded, but is not recorded on disk yet.
+    /// For each app, the launch that has succeeded but is not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
@@ -132,15 +132,15 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }
         let machine = machine(app)
-        // Read from disk only if an earlier torpord launched the app.
+        // Read from disk only if an earlier torpord launched the app: otherwise this torpord knows the answer.
         guard machine.isAlive, app.dataPreparation == nil, !app.run.isDataSought else { return nil }
         app.run.isDataSought = true
         app.run.dataLaunch = place(of: app).pendingLaunch(machine.incarnation)
         return app.run.dataLaunch
     }
 
-    /// Records launches that have succeeded. A launch has succeeded only when its transition is over: before that, an
-    /// app that is inactive or in the background may not be ready yet.
+    /// Records launches that have succeeded. A launch has succeeded only when its transition is over: an app that is
+    /// already inactive or in the background may not be ready before that.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
@@ -174,7 +174,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // Before the next launch of the app, torpord tries again to record this launch.
+                // torpord tries again to record this launch before the next launch of the app, so a warning is enough.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
@@ -183,7 +183,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     package func added(_ app: AppRuntime) { if app.specification.data.isWanted { eviction.begin() } }
 
-    /// Removes the caches and temporary files of an app that leaves the configuration. Its other data stays.
+    /// Removes the caches and temporary files of an app that leaves the configuration. Its other data is kept.
     package func forget(_ app: AppRuntime) {
         unkept[app.name] = nil
         guard app.specification.data.isWanted else { return }
@@ -298,12 +298,13 @@ final class DataGate: Sendable {
     private let lock = Monitor(())
     private let eviction = Monitor<TreeWork?>(nil)
 
-    /// Blocks until no other thread works in the app's folders: never call this on the event loop.
+    /// Calls `body` while no other thread works in the app's folders. Blocks until then, so never call this on the
+    /// event loop.
     func alone<T: Sendable, Failure: Error>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
         try lock.withLock { _ throws(Failure) in try body() }
     }
 
-    /// Registers an eviction of caches, which is cancelled when a launch of the app begins.
+    /// Registers an eviction of caches, so that a launch of the app can cancel it.
     func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
 
     func stopEviction() { eviction.withLock { $0 }?.cancel() }
@@ -326,7 +327,8 @@ extension AppRuntime {
 private enum DataPreparationSlot: Slot { typealias Value = DataPreparation }
 
 extension Incarnation {
-    /// What the app was told about its data at its launch; nil if the app has no data folders, or if this is unknown.
+    /// What the app was told about its data at its launch; nil if the app has no data folders, or if torpord does not
+    /// know.
     var dataLaunch: DataLaunch? {
         get { slots[DataLaunchSlot.self] }
         set { slots[DataLaunchSlot.self] = newValue }

@@ -8,9 +8,9 @@ import Varlink
 
 /// The data folders of one app on disk: `STATE/data/APP`, which belongs to the app's user.
 ///
-/// `STATE/data` belongs to the supervisor, which records first launches there, in folders whose names no app can
-/// have. In an app's folder everything is done with the rights of its owner, and without following links, so that
-/// an app can only harm itself. All of this may wait for the disk: call it on a background thread.
+/// `STATE/data` belongs to the supervisor, which records first launches there, in folders whose names no app can have.
+/// In an app's folder everything is done with the rights of its owner, and without following links, so that an app can
+/// only harm itself. All functions may wait for the disk, so call them on a background thread.
 package struct DataPlace: Sendable {
     /// The folders that an app gets.
     package enum Part: String, CaseIterable, Sendable {
@@ -42,7 +42,7 @@ package struct DataPlace: Sendable {
     private var mark: String { root + "/.launches/" + app }
     private var pending: String { root + "/.pending/" + app }
 
-    /// The version at the last launch that succeeded, and whether any launch has succeeded.
+    /// The app's version at the last launch that succeeded, and whether any launch has succeeded.
     var known: (version: String?, isThere: Bool) {
         guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
         return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
@@ -96,7 +96,7 @@ package struct DataPlace: Sendable {
 
     // MARK: What is there
 
-    /// The rights of the folder's owner; nil if torpord need not or cannot take those rights (``FileRights``).
+    /// The rights of the folder's owner; nil if torpord has these rights already or cannot take them (``FileRights``).
     var rights: FileRights? {
         get throws(Errno) {
             let status = try File.status(path, followLinks: false)
@@ -105,7 +105,7 @@ package struct DataPlace: Sendable {
         }
     }
 
-    /// Calls `body` with the rights of the folder's owner.
+    /// Calls `body`, which works in the folder with the rights of the folder's owner.
     func acting<T>(_ body: (Folder) throws(Errno) -> T) throws(Errno) -> T {
         guard let rights = try rights else { return try body(try Folder(path)) }
         return try rights.acting { () throws(Errno) in try body(try Folder(path)) }
@@ -139,7 +139,8 @@ package struct DataPlace: Sendable {
     /// Empties the given folders. If none is given, removes all of them, and the record of launches.
     func purge(_ parts: [Part], _ work: TreeWork) throws(Errno) -> Removal {
         let isAll = parts.isEmpty
-        // Forget the launches first: if the removal is interrupted, the app counts as never launched.
+        // Remove the record of launches first: if the removal of the data is interrupted, the app then counts as never
+        // launched.
         if isAll { try forgetLaunches() }
         var emptied = try acting { folder throws(Errno) in
             var emptied = Removal()
@@ -181,8 +182,8 @@ package struct DataPlace: Sendable {
     }
 }
 
-/// The result of removing files from data folders, or of changing their owner: for how many files that succeeded, and
-/// for how many it did not.
+/// The result of removing files from data folders, or of changing their owner: for how many files this succeeded and
+/// for how many it failed.
 package struct Removal: Hashable, Sendable {
     package var removed = 0
     package var left = 0
@@ -200,7 +201,7 @@ package struct Removal: Hashable, Sendable {
     }
 }
 
-/// What a launch is told about its data.
+/// What torpord tells an app about its data at a launch.
 package struct DataLaunch: Hashable, Sendable {
     let incarnation: UInt32
     /// Whether no launch of the app has succeeded before.
@@ -210,7 +211,7 @@ package struct DataLaunch: Hashable, Sendable {
     package let updatedFrom: String?
     let version: String?
 
-    /// Whether torpord must record that this launch has succeeded.
+    /// Whether torpord must record this launch once it has succeeded.
     var isNews: Bool { isFirst || updatedFrom != nil }
 }
 
@@ -219,7 +220,7 @@ extension DataPlace {
     struct Prepared: Sendable {
         let launch: DataLaunch
         var copied: Folder.Copied?
-        /// What failed although the app can be launched, as sentences whose subject is the app.
+        /// Sentences about failures that do not prevent the launch. Their subject is the app.
         var problems: [String] = []
     }
 
@@ -278,7 +279,7 @@ extension DataPlace {
         }
         prepared = try ready.get()
         // Ignore a failure: a full disk must not keep the app from running. But if torpord is replaced during the
-        // launch, the next torpord does not know what this launch was told about its data.
+        // launch, the next torpord does not know what the app was told about its data.
         try? note(prepared.launch)
         return prepared
     }
@@ -330,7 +331,7 @@ extension DataPlace {
                 place = self.path(part)
                 switch try Self.kind(part, in: folder) {
                 case nil: try folder.makeFolder(part.name, mode: 0o700)
-                // A user, or the app, may have put a link or a mount point there: leave its content alone.
+                // A user, or the app, may have put a link or a mount point there: do not touch what is in it.
                 case .directory, .link, .other: break
                 case .regular, .fifo, .socket, .character, .block: throw .notDirectory
                 }
@@ -398,7 +399,7 @@ extension DataPlace {
             throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
         }
         do throws(TreeError) {
-            // An earlier torpord that was killed may have left the unfinished copy.
+            // Remove the unfinished copy that an earlier torpord may have left when it was killed.
             _ = try folder.removeTree(Self.draft, work)
             let (library, draft): (Folder, Folder)
             do throws(Errno) {

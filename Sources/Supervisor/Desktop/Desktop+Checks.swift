@@ -6,8 +6,9 @@ package import TorporAPI
 
 /// Texts for users about torpor-desktop.
 extension Desktop {
-    /// Why no user sees the open alerts on the desktop, as a sentence; nil if users see them, if none is open, or if
-    /// the configuration shows none there. Without a session, nil also if commands show the alerts.
+    /// Why users do not see the open alerts on the desktop, as a sentence. Nil if users see the alerts, if none is
+    /// open, or if the configuration shows none on the desktop. If there is no session, also nil if configured commands
+    /// show the alerts.
     package var alertProblem: String? {
         let rules = supervisor.configuration.supervisor.alerts
         guard rules.desktop != .none else { return nil }
@@ -18,8 +19,8 @@ extension Desktop {
     /// Whether commands of the configuration bring alerts to users, with or without a desktop.
     var isShownByCommands: Bool { !supervisor.configuration.supervisor.alerts.commands.isEmpty }
 
-    /// Why no user would see a question, as the end of a sentence; nil if users see it, at least by the configured
-    /// commands.
+    /// Why users would not see a permission question, as the end of a sentence; nil if they would see it, if only by
+    /// the configured commands.
     var obstacleToQuestions: String? {
         let rules = supervisor.configuration.supervisor.alerts
         guard rules.commands.isEmpty else { return nil }
@@ -27,7 +28,7 @@ extension Desktop {
             ? "[supervisor.alerts] has desktop = \"none\" and no commands" : obstacle ?? trouble
     }
 
-    /// The name of the session's user, for records.
+    /// The name of the session's user, for records of who answered an alert.
     var person: String {
         place.map { ($0.user == 0 ? "root" : "uid \($0.user)") + ", on the desktop" } ?? "the desktop"
     }

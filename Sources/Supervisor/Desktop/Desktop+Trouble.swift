@@ -9,7 +9,8 @@ import Lifecycle
 extension Desktop {
     func fail(_ why: String, isRetried: Bool) {
         hasTrouble(why, isRetried: isRetried)
-        // If the failed helper can be replaced at once, do not report that sound cannot be followed.
+        // Report that sound cannot be followed only if no other helper is started, or if this is not the first failure:
+        // after the first one, the next helper starts soon.
         if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // Without a session, do not retry: logind reports when there is one.
         guard isRetried else { return }
@@ -25,12 +26,12 @@ extension Desktop {
         retry?.arm(after: delay + delay * Double.random(in: -backoff.jitter...backoff.jitter))
     }
 
-    /// Called when the helper does not answer: it was stopped, or loops. It is killed, and another is started, which
-    /// replaces what is on the screen.
+    /// Called when the helper does not answer, because it was stopped or is in an endless loop. Kills the helper. The
+    /// next helper then replaces what this one has on the screen.
     func helperIsSilent() {
         guard let helper else { return }
         let why = "does not answer, and is killed"
-        // A process that waits for a disk ends only when the disk answers. Alerts count as waiting from now on.
+        // The killed process may not be gone soon: if it waits for a disk, it ends only when the disk answers.
         isLeaving = true
         hasTrouble("torpor-desktop \(why)", isRetried: true)
         helper.fail(why)
@@ -45,12 +46,13 @@ extension Desktop {
             listens ? "streams of PipeWire are not seen" : nil,
         ]
         let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
-        // Do not warn if no retry is needed and the helper would only show alerts: the configured commands show them
-        // too.
+        // If no retry is needed and the helper was only to show alerts, do not warn: the configured commands show the
+        // alerts too.
         let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
         if isExpected { log.info(sentence) } else { log.warning(sentence) }
         supervisor.service.changed()
-        // A critical alert interrupts apps until a user closes it, which no user can do once the screen is gone.
+        // A critical alert interrupts apps until a user closes it. Report that the screen is gone, so that these
+        // interruptions end although no user can close the alert.
         report(.server(nil))
         for id in ledger.ids { report(.failed(id: id, reason: why)) }
     }

@@ -15,11 +15,10 @@ extension DesktopReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// Runs the helper torpor-desktop in a user's session, as that user, while it has something to do and a little
-/// longer. The helper shows alerts and badges, and reports which process has the focus and which processes play
-/// sound.
+/// Runs the helper torpor-desktop in a user's session, as that user, while the helper is needed, and for a little
+/// longer. The helper shows alerts and badges, and reports which process has the focus and which processes play sound.
 ///
-/// That user can forge its reports, so they count only for alerts, the focus and sound.
+/// The session's user can forge the helper's reports, so torpord uses them only for alerts, the focus and sound.
 package final class Desktop: ShellRoom, AlertScreen {
     typealias Helper = Companion<DesktopCommand, DesktopReport>
 
@@ -30,13 +29,13 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
-    /// The helper that was told to end; nil if there is none, or if torpord has waited for its end already.
+    /// The helper that was told to end, until torpord has waited for its end; nil if there is none.
     private var leaving: Helper?
-    /// Whether the helper does not answer and was killed, and its process is not gone yet.
+    /// Whether the helper was killed because it did not answer, and its process still exists.
     var isLeaving = false
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
-    /// The helper of an earlier torpord, until it was checked; nil if there is none.
+    /// The helper that an earlier torpord launched, until this torpord has checked it; nil if there is none.
     private var found: FoundCompanion?
     /// The paths of the cgroups of helpers that an earlier torpord left running.
     private(set) var cgroupsFound: Set<String> = []
@@ -59,13 +58,13 @@ package final class Desktop: ShellRoom, AlertScreen {
     var failures = 0
     /// Why the helper could not be started, or failed, as a sentence; nil once a helper has answered.
     var trouble: String?
-    /// Finds out whether the helper still works.
+    /// Checks that the helper still works.
     private lazy var pulse = HelperPulse(
         loop,
         ask: { [weak self] in self?.helper?.send(.ping(number: $0)) },
         giveUp: { [weak self] in self?.helperIsSilent() }
     )
-    /// Why no user sees what the helper shows, as the helper has reported; nil if a user sees it.
+    /// Why no user sees the helper's alerts, as the helper has reported; nil if a user sees them.
     private(set) var unseen: String? {
         didSet {
             guard unseen != oldValue else { return }
@@ -85,9 +84,10 @@ package final class Desktop: ShellRoom, AlertScreen {
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
-    /// When torpord ends, it asks the helper to end, and kills it after this time.
+    /// When torpord ends, it asks the helper to end, and kills the helper if it still runs after this time.
     private static let longestEnd = Duration.seconds(2)
-    /// If a helper fails after it has run for this time, the delay before the next start is the shortest one again.
+    /// A helper that has run for this time was stable: if it fails, the delay before the next start is the shortest one
+    /// again.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -127,14 +127,14 @@ package final class Desktop: ShellRoom, AlertScreen {
         look()
     }
 
-    /// Sends a command to the helper, if there is one, and has the helper confirm that it works.
+    /// Sends a command to the helper, if there is one, and asks the helper whether it still works.
     private func send(_ command: DesktopCommand) {
         guard let helper else { return }
         helper.send(command)
         pulse.commanded()
     }
 
-    /// Reports, as if from a helper, that no alert of an earlier torpord is on the screen.
+    /// Reports, in place of a helper, that no alert of an earlier torpord is on the screen.
     private func reportNothing() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -154,13 +154,15 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The beginning and the end
 
-    /// Must be called before torpord closes the inherited descriptors that no part of the supervisor has claimed.
+    /// Claims inherited descriptors. Must be called before torpord closes those that no part of the supervisor has
+    /// claimed.
     func takeOver() {
         focus.takeOver()
         soundFocus.takeOver()
     }
 
-    /// Takes over the helper that an earlier torpord launched, if torpor-keeper still has it.
+    /// Takes over the helper that an earlier torpord launched, if that helper is among `processes`, which torpor-keeper
+    /// has reported.
     func found(_ processes: [OrphanedProcess]) {
         guard
             let taken = FoundCompanion.take(
@@ -174,7 +176,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.processes.begun()
         found = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // This handler is replaced when the helper is adopted.
+        // Note the helper's exit here until the helper is taken over, which replaces this handler.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in
             if self?.found?.process.pid == process.pid { self?.found?.hasEnded = true }
             self?.gone(cgroup)
@@ -187,7 +189,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     package func begin() {
         hasBegun = true
         guard let process = found?.process else {
-            // Without a helper, no alert of an earlier torpord is on the screen any longer.
+            // There is no helper, so no alert of an earlier torpord is on the screen any longer.
             reportNothing()
             return configure()
         }
@@ -234,7 +236,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         sessionChanged()
     }
 
-    /// Called when the user's session, or the user of that session, may have changed.
+    /// Called when the configuration may name another session, or when the session has another user.
     func sessionChanged() {
         guard found == nil else { return }
         retry?.disarm()
@@ -263,7 +265,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         )
     }
 
-    /// Ends the helper, because torpord ends and no other torpord follows. The helper takes its alerts off the screen.
+    /// Ends the helper, because torpord ends and no other torpord follows. The helper removes its alerts from the
+    /// screen.
     private func letGo() {
         if let found {
             found.end()
@@ -277,7 +280,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.helper = nil
     }
 
-    /// Ends the helper, and waits for that up to half a second, without the event loop.
+    /// Ends the helper, and blocks until it has ended, for up to half a second. The event loop does not run during this
+    /// time.
     func endHelper() {
         letGo()
         leaving?.awaitEnd(.milliseconds(500))
@@ -299,7 +303,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// only the kernel's sound devices (/proc/asound).
     var listens: Bool { sound.isWanted && obstacle == nil }
 
-    /// If there is no session, records that no streams run, since no helper reports them.
+    /// If there is no session, records that no streams run: without a session there is no helper to report streams.
     private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
 
     private func soundIsFollowed() {
@@ -315,7 +319,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard hasBegun, !isEnding, found == nil, !supervisor.isKeeperLost else { return }
         guard isNeeded else {
             retry?.disarm()
-            // A helper that has not answered `hello` yet may still show alerts of an earlier torpord.
+            // Keep a helper that has not answered `hello` yet: it may show alerts of an earlier torpord.
             guard let helper, !helper.isUnheard, idle?.deadline == nil else { return }
             if idle == nil { idle = try? loop.timer { [weak self] in self?.goIfIdle() } }
             idle?.arm(after: Self.idleTime)
@@ -342,7 +346,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         } _: { [weak self] launchable in
             guard let self else { return }
             self.isStarting = false
-            // The session may have changed during the lookup.
+            // If the session has changed during the lookup, begin again.
             guard self.isNeeded, !self.isEnding, self.helper == nil, self.place == place else { return self.look() }
             self.launch(launchable)
         }
@@ -389,7 +393,8 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private func sendAll() {
         for command in ledger.commands { send(command) }
-        // A helper of an earlier torpord may follow sound although that is no longer wanted.
+        // A helper of an earlier torpord may still follow sound although this is no longer needed: tell it what is
+        // needed now.
         send(.listen(listens))
     }
 
@@ -426,10 +431,12 @@ package final class Desktop: ShellRoom, AlertScreen {
         sound.forget()
         noteSilence()
         idle?.disarm()
-        // The next `here` report of the helper shows which alerts are missing; `AppAlerts` shows these again.
+        // The next `here` report of a helper shows which alerts are missing on the screen; `AppAlerts` shows these
+        // again.
         ledger.helperEnded()
         guard !isEnding else { return }
-        // If no helper is needed, only alerts of an earlier torpord were on the screen: report that they are gone.
+        // If no helper is needed, the helper was kept only for alerts of an earlier torpord: report that these alerts
+        // are gone.
         guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
@@ -459,8 +466,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         switch report {
         case .here(let ids, let server, let version):
             guard version == DesktopProtocol.version else {
-                // An upgrade left the helper of the earlier version, so replace it now. If torpord itself has
-                // launched the wrong version, it retries later.
+                // A helper that an earlier torpord launched may be of the version before an upgrade: replace it now. If
+                // torpord itself has launched a wrong version, an immediate replacement would not help.
                 if helper?.isAdopted ?? false {
                     helper.map(replace)
                 } else {

@@ -2,12 +2,12 @@
 
 import DesktopProtocol
 
-/// The alerts and badges that a helper must show, until it reports that they are over. They determine whether a
+/// The alerts that a helper must show until they are closed or answered, and the badges. They determine whether a
 /// helper is needed, and which commands a new helper gets.
 struct DesktopLedger {
     /// Open alerts that this torpord has sent to the helper.
     private var open: [Int64: DesktopAlert] = [:]
-    /// Open alerts and unacknowledged answers that the helper has from an earlier torpord.
+    /// Open alerts and unacknowledged answers that a helper has reported and that come from an earlier torpord.
     private var inherited: Set<Int64> = []
     /// Alerts that a user has answered, and whose answers were not acknowledged yet.
     private var answered: Set<Int64> = []
@@ -40,7 +40,7 @@ struct DesktopLedger {
         if let place { open[id]?.place = place }
     }
 
-    /// Forgets an alert that is over, or whose answer was acknowledged.
+    /// Forgets an alert that was closed, or whose answer was acknowledged.
     mutating func forget(_ id: Int64) {
         open[id] = nil
         inherited.remove(id)
@@ -54,8 +54,8 @@ struct DesktopLedger {
         return true
     }
 
-    /// Called with the alerts that the helper reports in reply to `hello`. Returns all alerts that are or must be on
-    /// the screen.
+    /// Called with the alerts that the helper reports in reply to `hello`. Returns all alerts that are on the screen or
+    /// must be shown there.
     mutating func greeted(_ ids: [Int64]) -> [Int64] {
         inherited = Set(ids.prefix(2 * Self.most)).subtracting(open.keys)
         return inherited.union(open.keys).sorted()

@@ -7,8 +7,8 @@ import Linux
 /// The user in whose session torpor-desktop runs, and the variables by which it finds the programs of that session.
 struct DesktopPlace: Hashable, Sendable {
     let user: UInt32
-    /// The environment variables of the session. torpord's own variables are among them only if the session's user is
-    /// torpord's own.
+    /// The environment variables of the session. Variables of torpord's own environment are among them only if the
+    /// session's user is the user that torpord runs as.
     let variables: [String: String]
 
     /// The variables of torpord's own session that the helper gets.
@@ -16,15 +16,15 @@ struct DesktopPlace: Hashable, Sendable {
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
         "SWAYSOCK", "TORPOR_PW_DUMP", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
     ]
-    /// Variables of a desktop session. If torpord runs as root and has one of them, it was started in a session of
-    /// root, as on some kiosks.
+    /// Variables that are set in a desktop session. If torpord runs as root and has one of them, it was started in a
+    /// desktop session of root, as on some kiosks.
     private static let signs = ["DBUS_SESSION_BUS_ADDRESS", "I3SOCK", "SWAYSOCK", "WAYLAND_DISPLAY"]
 
     /// - Parameters:
     ///   - session: `[supervisor] session`.
     ///   - sessionUser: the user of that session, if logind has said so.
     ///   - own: torpord's own user.
-    ///   - environment: torpord's own.
+    ///   - environment: the environment variables of torpord itself.
     /// - Returns: nil if there is no session.
     init?(
         _ session: SessionRule,
@@ -69,8 +69,8 @@ struct DesktopPlace: Hashable, Sendable {
             + "\(sessionUser) start it, or root"
     }
 
-    /// The credentials that torpor-keeper sets for the helper: nil if the user does not exist, an inner nil if the
-    /// helper keeps torpord's own. May block on a network directory.
+    /// The user and groups that torpor-keeper sets for the helper. `.some(nil)` if the helper keeps those of torpord;
+    /// nil if the user does not exist. May block on a network directory.
     func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
         guard user != Users.effectiveUID else { return .some(nil) }
         guard let entry = Users.lookup(uid: user) else { return nil }
@@ -79,7 +79,7 @@ struct DesktopPlace: Hashable, Sendable {
 }
 
 extension SessionRule {
-    /// Whether the configuration names a certain session.
+    /// Whether the configuration names the session, by its seat or ID.
     fileprivate var isNamed: Bool {
         switch self {
         case .auto, .none: false

@@ -12,9 +12,9 @@ import WireText
 /// Brings the app whose window gets the focus to the foreground, and the app that had the focus before to the
 /// background.
 ///
-/// Only a change of the focus has an effect: a state that a user has requested lasts until the next change. But if an
-/// app that a user brought in front of the focused window ends, that window's app comes back: the window would stay
-/// frozen otherwise.
+/// Apps are moved only when the focus changes, so a state that a user has requested lasts until the next change. There
+/// is one exception: if a user has brought an app in front of the focused window and that app ends, the app of the
+/// focused window returns to the foreground, because its window would stay frozen otherwise.
 final class FocusFollower: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// The window manager whose focus is followed; nil to follow none.
@@ -30,8 +30,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     private(set) var problem: String?
     /// The process of the window manager; nil if it is not known.
     private var manager: Int32?
-    /// The process that got the focus less than ``settles`` ago: nil if there is no such change, an inner nil if no
-    /// process has the focus.
+    /// The process that got the focus less than ``settles`` ago. `.some(nil)` if the focus was lost less than
+    /// ``settles`` ago; nil if there was no such change.
     private var pending: Int32??
     private var timer: TimerSource?
     /// Stores for the next torpord which app had the focus last.
@@ -45,16 +45,17 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     }
     /// The app that had the focus before ``last``; nil if none is known.
     private var previous: String?
-    /// The app that a user has brought to the foreground by other means than the focus, while another window has the
+    /// The app that a user has brought to the foreground without giving it the focus, while another window has the
     /// focus; nil if there is none.
     private var inFront: String?
-    /// What a user had asked of ``last`` when it got the focus; nil if that is not known, after a restart of torpord.
+    /// The state that a user had requested for ``last`` before it got the focus. `.some(nil)` if no user had requested
+    /// one; nil if this is not known, because torpord was restarted.
     private var goalAtFocus: Goal??
-    /// Until when the app ``inFront``, which has become active, may open its first window.
+    /// The time until which the app ``inFront``, which has become active, may open its first window.
     private var opensUntil = Duration.zero
 
-    /// The app that a user has last asked for by other means than the focus, and until when a focus on the app's
-    /// windows counts as the result of that; nil after the next change of the focus.
+    /// The app that a user has last requested by other means than the focus; nil after the next change of the focus.
+    /// Until the time `until`, a focus on the app's windows counts as the result of the request.
     private var raised: (app: String, until: Duration)?
 
     /// How long the focus must stay on a window before the window's app comes to the foreground, so that a window
@@ -78,13 +79,13 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// If a user has asked for an app, a focus on its windows within this time counts as the result: the window
-    /// manager may be slow.
+    /// If a user requests an app, a focus on the app's windows within this time counts as the result of the request,
+    /// because the window manager may be slow.
     private static let raiseTime = Duration.seconds(2)
     /// How long an app that has become active may take to open its first window.
     private static let openingTime = Duration.seconds(3)
 
-    /// Called when a user has asked for the app by other means than the focus. Returns the app's processes, one of
+    /// Called when a user has requested the app by other means than the focus. Returns the app's processes, one of
     /// whose windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new
     /// window gets the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
@@ -119,8 +120,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         if app != nil { inFront = nil }
         let before = last.flatMap { coordinator.id(of: $0) }.flatMap { isManager(apps[$0]) ? nil : $0 }
         last = app?.name
-        // If a user has asked for this app a moment ago, leave it alone: it is in the foreground already, or the user
-        // has moved it away since.
+        // If a user has requested this app a moment ago, do not move it: it is in the foreground already, or the user
+        // has moved it away again.
         let isAsked = raised.map { app?.name == $0.app && now < $0.until } ?? false
         raised = nil
         supervisor.uninterrupted { [supervisor] in
@@ -129,8 +130,9 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether the focus returns to this app only because the window that had the focus is gone (for example a menu),
-    /// while another app, which the user has started from that window, has not opened its own window yet.
+    /// Whether the focus falls back to this app although the user has just started another one. This happens if the
+    /// user starts an app from a window that then closes (for example a menu), before the new app has opened its own
+    /// window.
     private func fallsBack(to app: AppRuntime) -> Bool {
         guard let inFront, inFront != app.name, let id = coordinator.id(of: inFront) else { return false }
         let machine = coordinator.machine(id)
@@ -156,8 +158,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) { if inFront == app.name { inFront = nil } }
 
-    /// Brings the app of the focused window back to the foreground, unless a user has sent it away since it got the
-    /// focus.
+    /// Brings the app of the focused window back to the foreground, unless a user has moved that app to another state
+    /// since it got the focus.
     private func bringBack() {
         guard kind != nil, !isEnding, let id = last.flatMap({ coordinator.id(of: $0) }) else { return }
         let (app, machine) = (supervisor.apps[id], coordinator.machine(id))
@@ -173,8 +175,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }.flatMap { isManager($0) ? nil : $0 }
     }
 
-    /// Whether the app is the window manager. What that starts, such as a menu, is a part of that app, but no focus
-    /// may move it: in the background it would be suspended, and the session with it.
+    /// Whether the app contains the window manager. What the window manager starts, such as a menu, also belongs to
+    /// that app. No focus may move the app: in the background it would be suspended, and the whole session with it.
     private func isManager(_ app: AppRuntime) -> Bool {
         manager.map { app.run.tree?.contains($0) ?? false } ?? false
     }
@@ -185,7 +187,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         if toForeground {
             supervisor.wakes.startedByPerson(app)
         } else {
-            // If the app is no longer in the foreground, a user has requested another state for it since.
+            // If the app has left the foreground already, a user has requested another state for it.
             guard machine.state == .active || machine.state == .inactive else { return }
         }
         let place = toForeground ? "foreground" : "background"

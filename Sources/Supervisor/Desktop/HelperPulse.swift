@@ -2,12 +2,13 @@
 
 import EventLoop
 
-/// When torpord asks torpor-desktop whether it still works, and when its silence means that it does not.
+/// The rules by which torpord asks torpor-desktop whether it still works, and decides from its silence that it does
+/// not.
 ///
-/// A helper that was stopped or that loops takes commands without an effect. So each command is followed by a question,
-/// never two at a time. A helper that has something to watch (open alerts, the focus, sound) and says nothing is asked
-/// once in ``pause``. If the helper has nothing to watch and no question is open, there is no deadline, and torpord
-/// sleeps.
+/// A helper that was stopped, or is in an endless loop, accepts commands but does not carry them out. So torpord sends
+/// a question after each command, but only one question at a time. If the helper has something to watch (open alerts,
+/// the focus, sound) and reports nothing, it is asked once in ``pause``. If it has nothing to watch and no question is
+/// open, there is no deadline, so that torpord can sleep.
 struct PulseRules {
     /// What to do when the deadline has passed.
     enum Step: Hashable {
@@ -21,30 +22,32 @@ struct PulseRules {
         /// The helper was started at this time, and has not answered `hello`.
         case starting(since: Duration)
         case quiet
-        /// The helper has not answered the question that was asked at this time. `isLast`: it was asked a second time.
+        /// The helper has not answered the question that was asked at this time. `isLast`: the question was asked for
+        /// the second time.
         case asked(since: Duration, isLast: Bool)
     }
 
     private var state = State.none
     /// The number of the last question.
     private var number: Int64 = 0
-    /// The number of the first question since the helper's last answer.
+    /// The number of the first question that was asked after the helper's last answer.
     private var firstNumber: Int64 = 0
     private var heardAt = Duration.zero
-    /// Whether commands were sent after the question that is not answered yet.
+    /// Whether more commands were sent after the open question, so that another question must follow.
     private var hasMore = false
-    /// Whether the helper must be asked although it gets no commands.
+    /// Whether the helper has something to watch, so that it must be asked at intervals even if it gets no commands.
     var hasWatch = false
 
-    /// If a question is not answered within this time, it is asked once more; if it is not answered within this time
-    /// again, torpord gives the helper up.
+    /// If a question is not answered within this time, it is asked once more. If this second question is not answered
+    /// within the same time, torpord kills the helper.
     static let patience = Duration.seconds(10)
-    /// Until the first answer, a helper may take this long: its program has to be loaded.
+    /// The time that a helper may take until its first answer. It is longer than ``patience``, because the helper's
+    /// program has to be loaded.
     static let longestStart = Duration.seconds(60)
-    /// How often a helper is asked that gets no commands.
+    /// The interval at which a helper that gets no commands is asked.
     static let pause = Duration.seconds(300)
-    /// If a deadline turns out to have passed longer ago than this, torpord itself was stopped: the helper gets a new
-    /// deadline.
+    /// If a deadline turns out to have passed longer ago than this, torpord itself was stopped: so the helper gets a
+    /// new deadline.
     static let lateness = Duration.seconds(3)
 
     /// When to call ``passed(at:)``; nil if there is nothing to wait for.
@@ -57,19 +60,19 @@ struct PulseRules {
         }
     }
 
-    /// Called when a helper was started, or taken over: it must answer `hello` now.
+    /// Called when a helper was started or taken over: it must answer `hello` next.
     mutating func started(at now: Duration) { (state, hasMore) = (.starting(since: now), false) }
 
     /// Called when the helper is gone.
     mutating func stopped() { state = .none }
 
-    /// Called when the helper has answered `hello`. Returns the number of a question to ask.
+    /// Called when the helper has answered `hello`. Returns the number of a question to send; nil if none is needed.
     mutating func greeted(at now: Duration) -> Int64? {
         guard case .starting = state else { return nil }
         return answered(at: now)
     }
 
-    /// Called when a command was sent. Returns the number of a question to ask.
+    /// Called when a command was sent. Returns the number of a question to send; nil if none is needed.
     mutating func commanded(at now: Duration) -> Int64? {
         switch state {
         case .none: return nil
@@ -80,13 +83,14 @@ struct PulseRules {
         }
     }
 
-    /// Called when the helper has answered the question of this number. Returns the number of another question to ask.
+    /// Called when the helper has answered the question with this number. Returns the number of another question to
+    /// send; nil if none is needed.
     mutating func heard(_ number: Int64, at now: Duration) -> Int64? {
         guard case .asked = state, (firstNumber...self.number).contains(number) else { return nil }
         return answered(at: now)
     }
 
-    /// Called when the helper has reported something of its own accord.
+    /// Called when the helper has sent a report that is not an answer.
     mutating func reported(at now: Duration) { heardAt = now }
 
     /// Called when the deadline may have passed.
@@ -136,7 +140,7 @@ final class HelperPulse {
         self.giveUp = giveUp
     }
 
-    /// Whether the helper must be asked although it gets no commands.
+    /// Whether the helper has something to watch, so that it must be asked at intervals even if it gets no commands.
     var hasWatch: Bool {
         get { rules.hasWatch }
         set {

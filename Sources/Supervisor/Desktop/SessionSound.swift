@@ -17,7 +17,7 @@ final class SessionSound: ShellRoom, SoundSource {
     /// Called when the helper must start or stop following sound.
     var onFollow: () -> Void = {}
     var isFollowed = false { didSet { if isFollowed != oldValue { followedChanged(isFollowedForFocus) } } }
-    /// Whether sound of other programs can interrupt apps, so that streams are needed for that.
+    /// Whether streams are needed because sound of other programs may interrupt apps.
     var isFollowedForFocus = false { didSet { if isFollowedForFocus != oldValue { followedChanged(isFollowed) } } }
     /// Whether the helper must follow sound.
     var isWanted: Bool { isFollowed || isFollowedForFocus }
@@ -25,7 +25,7 @@ final class SessionSound: ShellRoom, SoundSource {
     var onStreams: () -> Void = {}
     /// All running streams; nil while they are not known.
     private(set) var streams: [DesktopSound]?
-    /// Why streams cannot be followed; nil if they can, or if that is not known.
+    /// Why streams cannot be followed; nil if they can be followed, or if this is not known.
     private(set) var problem: String? {
         didSet {
             guard problem != oldValue else { return }
@@ -36,7 +36,7 @@ final class SessionSound: ShellRoom, SoundSource {
     private var waiting: [([Int32]) -> Void] = []
     private var timer: TimerSource?
 
-    /// How long callers wait at most for the first report of a helper, counted from the first call.
+    /// The longest time that callers wait for the first report of a helper, counted from the first call.
     static let patience = Duration.seconds(2)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -56,7 +56,7 @@ final class SessionSound: ShellRoom, SoundSource {
         if timer?.deadline == nil { timer?.arm(after: Self.patience) }
     }
 
-    /// Called when the helper reports the running streams.
+    /// Called when the helper reports all running streams.
     func heard(_ streams: [DesktopSound]) {
         guard isWanted, streams != self.streams else { return }
         problem = nil
@@ -79,7 +79,8 @@ final class SessionSound: ShellRoom, SoundSource {
         onStreams()
     }
 
-    /// Called when the helper has ended. The next helper will report the state.
+    /// Called when the helper has ended, and with it the source of these reports. The next helper reports everything
+    /// again.
     func forget() {
         (streams, problem) = (nil, nil)
         if !isWanted { answer() }
@@ -97,7 +98,7 @@ final class SessionSound: ShellRoom, SoundSource {
     /// - Parameters:
     ///   - obstacle: why there is no session; nil if there is one.
     ///   - trouble: why there is no helper; nil if there is one.
-    ///   - session: the session and the helper, in words.
+    ///   - session: a description of the session and the helper.
     func check(obstacle: String?, trouble: String?, session: String) -> DoctorCheck? {
         guard isWanted || apps.contains(where: { $0.specification.backgroundModes.contains(.audio) }) else {
             return nil

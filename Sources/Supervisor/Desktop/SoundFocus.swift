@@ -9,10 +9,11 @@ import Linux
 import Processes
 import WireText
 
-/// Interrupts apps in the foreground that play sound, while another program plays sound that takes precedence: a
-/// call, an alarm or a notification (`interrupt_on = ["audio"]`).
+/// Interrupts apps in the foreground that play sound, while another program plays sound that takes precedence: a call,
+/// an alarm or a notification (`interrupt_on = ["audio"]`).
 ///
-/// An interrupted app gets willResignActive, and gets didBecomeActive when the last such stream has ended.
+/// An interrupted app gets willResignActive, and gets didBecomeActive when the last stream that takes precedence has
+/// ended.
 package final class SoundFocus: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     private unowned let sound: SessionSound
@@ -23,7 +24,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     }
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.soundFocus, most: 64 << 10)
     private var timer: TimerSource?
-    /// While apps are interrupted, when a stream that takes precedence was last seen.
+    /// The time at which a stream that takes precedence was last seen, while apps are interrupted.
     private var seenAt = Duration.zero
     /// The streams that were last known.
     private var streams: [DesktopSound] = [] {
@@ -33,17 +34,18 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
             for stream in streams { cgroups[stream] = earlier[stream] ?? (try? ProcFS.cgroup(stream.pid)) ?? "" }
         }
     }
-    /// The cgroup of each stream's process, read once: an app with a cgroup of its own keeps its processes there.
+    /// The cgroup of each stream's process, read once. It tells which app the process belongs to, if the app has a
+    /// cgroup of its own.
     private var cgroups: [DesktopSound: String] = [:]
-    /// Whether this torpord has learned which streams run, or that they cannot be followed.
+    /// Whether this torpord knows by now which streams run, or that streams cannot be followed.
     private var isKnown = false
     /// Whether a check of all apps is scheduled already.
     private var isDue = false
 
     /// Roles of streams that take precedence over all others (PipeWire's `media.role`).
     static let roles: Set<String> = ["Alarm", "Communication", "Notification"]
-    /// How long interrupted apps wait after the last stream that takes precedence has ended. Some programs make a new
-    /// stream for each piece of sound, and pw-dump may have to be started again.
+    /// Interruptions end this long after the last stream that takes precedence. The wait is needed because some
+    /// programs make a new stream for each piece of sound, and because pw-dump may have to be started again.
     static let pause = Duration.seconds(2)
 
     init(_ supervisor: Supervisor, _ sound: SessionSound) {
@@ -53,7 +55,8 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private var isOn: Bool { supervisor.configuration.supervisor.interruptOn.contains(.audio) }
 
-    /// Must be called before torpord closes the inherited descriptors that no part of the supervisor has claimed.
+    /// Claims inherited descriptors. Must be called before torpord closes those that no part of the supervisor has
+    /// claimed.
     func takeOver() {
         guard let bytes = kept.bytes, !bytes.isEmpty else { return }
         let fields = bytes.split(separator: 0).map { String(wire: $0) }
@@ -79,7 +82,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// Called when streams have begun or ended, or are no longer known.
     func soundChanged() {
         guard isOn || !interrupted.isEmpty else { return }
-        // While the helper is being started again, the streams count as unchanged.
+        // The streams are nil while the helper is being started again: treat them as unchanged until then.
         if let now = sound.streams {
             (streams, isKnown) = (now, true)
         } else if sound.problem != nil {
@@ -127,14 +130,15 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         if !first.isEmpty {
             seenAt = now
             for app in apps where interrupted[app.name] == nil && isInFront(app) && plays(app) {
-                // An app is not interrupted by its own call.
+                // An app is not interrupted by a stream of its own, such as its own call.
                 guard let stream = first.first(where: { !isOf(app, $0) }) else { continue }
                 begin(app, stream)
             }
         }
-        // Interruptions by an earlier torpord last until the streams are known.
+        // Interruptions that an earlier torpord began last until the streams are known.
         guard !interrupted.isEmpty, isKnown || !isOn else { return }
-        // If all remaining streams that take precedence belong to interrupted apps themselves, the interruptions end.
+        // If all remaining streams that take precedence belong to the interrupted apps themselves, the interruptions
+        // end.
         let foreign = first.contains { stream in
             interrupted.keys.contains { name in
                 coordinator.id(of: name).map { !isOf(apps[$0], stream) } ?? false
@@ -182,8 +186,8 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
             for (name, incarnation) in all.sorted(by: { $0.key < $1.key }) {
                 guard let id = self.coordinator.id(of: name) else { continue }
                 let machine = self.coordinator.machine(id)
-                // A later run of the app was not interrupted, and an app that has left the foreground since is no
-                // longer interrupted.
+                // Skip later runs of the app, which were not interrupted, and apps that have left the foreground, which
+                // are no longer interrupted.
                 guard UInt64(machine.incarnation) == incarnation, machine.interruptions > 0 else { continue }
                 try? self.request(.interrupt(begin: false), of: id)
             }

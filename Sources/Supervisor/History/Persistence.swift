@@ -14,17 +14,17 @@ import VarlinkServer
 
 /// An app's row in the store, including changes that are being written.
 package struct PersistedApp {
-    /// The state that a user requested for the app; nil if none, so that the configuration decides.
+    /// The state that a user requested for the app; nil if no user has requested one: then the configuration decides.
     package var goalOfPerson: Goal?
     /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
-    /// The times on the event loop's clock from which `ledger` was computed. Comparisons use them instead of those in
-    /// `ledger`, which are on the wall clock and differ a little each time they are computed.
+    /// The times from which `ledger` was computed, on the event loop's clock. Rows are compared by these times and not
+    /// by those in `ledger`: times on the wall clock differ a little whenever they are computed.
     fileprivate private(set) var times: [Duration] = []
 
-    /// Forgets which row was saved, so that the row is saved again even if it is unchanged.
+    /// Makes the next save write the row even if it is unchanged.
     fileprivate mutating func forget() { fingerprint = nil }
 
     /// Records that the row is being saved. Returns false if the row equals the one that was saved last.
@@ -39,13 +39,13 @@ package struct PersistedApp {
     }
 }
 
-/// Loads and saves the state that must survive a reboot. Only the first launches wait until this state is loaded.
+/// Loads and saves the state that must survive a reboot. The first launches wait until this state is loaded.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
     /// Changes that are not in the store yet; nil if no journal could be made.
     package var journal: StoreJournal? { store.journal }
-    /// Whether the apps have got their stored data. From then on the store is kept up to date.
+    /// Whether the apps have their stored data. Only then are changes saved.
     private(set) var isRemembered = false
     /// Whether everything that is stored has been loaded.
     package private(set) var isLoaded = false
@@ -53,9 +53,10 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// The data of apps that were not in the configuration when the store was read. If such an app is added, for
     /// example because a folder of configurations was mounted late, it gets its data back.
     private var absent: [String: StoreContents] = [:]
-    /// Why nothing can be stored now; nil if it can.
+    /// Why nothing can be stored now; nil if storing works.
     package private(set) var trouble: String?
-    /// A sentence if the store's file was replaced, so that what users have set may be lost; nil if it was not.
+    /// A sentence for users if the store's file was replaced, so that settings and requests of users may be lost;
+    /// otherwise nil.
     package private(set) var loss: String?
 
     package init(_ supervisor: Supervisor, _ store: Store) {
@@ -69,8 +70,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) { store.remove(app: app.name) }
 
-    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
-    /// supervisor.
+    /// Calls `body` when everything that is stored has been loaded: at once, unless the supervisor has only just
+    /// started.
     package func whenLoaded(_ body: @escaping () -> Void) { if isLoaded { body() } else { afterLoad.append(body) } }
 
     /// Restores the stored state of an app that was not in the configuration when the store was read. Must be called
@@ -81,7 +82,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.wakes.timers.rememberMore(contents.schedules)
     }
 
-    /// Gives an app that was added its stored data, if it was not in the configuration when the store was read.
+    /// Gives an app that was added to the configuration its stored data, if the app was not in the configuration when
+    /// the store was read.
     package func added(_ app: AppRuntime) {
         recall(app)
         guard isLoaded, let contents = absent.removeValue(forKey: app.name) else { return }
@@ -134,7 +136,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             boot: ThisProcess.bootID,
             retention: Retention(configuration.supervisor),
             journal: journal,
-            // Until this torpord is in charge, the previous one may have to continue with the store's file.
+            // Until this torpord is in charge, hold back writes: if this start fails, the previous torpord continues to
+            // use the store's file.
             holdsWrites: startup.keeper.instance > 1,
             loop: startup.loop
         )
@@ -155,12 +158,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Loads the stored state. Only the apps in `fresh`, which were found neither running nor in the recovery file,
-    /// need the stored history.
+    /// Loads the stored state. Only the apps in `fresh` need the stored history: they were found neither running nor in
+    /// the recovery file.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
-        // An app with a recovery record has its history already, and would get it twice.
+        // An app with a recovery record has its history already; loading it again would duplicate it.
         let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
             guard let self else { return }
@@ -174,8 +177,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            // Apps are launched even if the disk does not answer in time. In that case, mail and timers are loaded
-            // when the answer comes: loading an empty store now would mean that there are none.
+            // Apps are launched even if the disk does not answer in time. In that case, mail and timers are loaded only
+            // when the answer comes, because loading them from an empty store now would discard those that are stored.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
             self.supervisor.shutdown.finishWhenGone()
@@ -189,7 +192,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         take(row, known, app)
     }
 
-    /// What a stored row says of an app's lifecycle.
+    /// What a stored row contains about an app's lifecycle.
     private func recall(_ row: AppRow, _ rules: AppRules) -> RememberedApp {
         let now = loop.now
         let wallClock = Clock.realtimeMicroseconds()
@@ -201,8 +204,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         known.failed = row.isFailed
         known.ledger = ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A stored force quit or stop counts only if it still keeps the app down. If the app was started again and
-        // the machine then lost power, the stored last exit is outdated.
+        // A stored force quit or stop counts only if the app must still not run because of it. If the app was started
+        // again and the machine then lost power, the stored last exit is outdated.
         known.lastEnding =
             row.isForceQuit
             ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
@@ -244,7 +247,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
-        // A user had stopped the app, but it was launched again because another app requires it: the stop no longer
+        // A user had stopped the app, but it was launched again because another app requires it, so the stop no longer
         // counts.
         if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
             kept.goalOfPerson = nil
@@ -290,12 +293,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// In memory, only this many of an app's reports (the newest) keep the stacks of the app's threads.
     private static let reportsWithThreads = 3
 
-    /// Keeps a termination report: in memory for clients, and in the store for later.
+    /// Files a termination report: in memory for clients, and in the store for later.
     package func file(_ report: Report, _ app: AppRuntime) {
         app.reports.append(report)
         if app.reports.count > 10 { app.reports.removeFirst() }
-        // Stacks take most of the memory. If an app hangs at every launch, the newest are enough; the store has them
-        // all.
+        // Stacks take most of the memory of reports. An app that hangs at every launch makes many, so only the newest
+        // stay in memory; the store has all.
         let old = app.reports.count - 1 - Self.reportsWithThreads
         if old >= 0 { app.reports[old].threads = [] }
         store.append(
@@ -316,7 +319,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
-            // The store returns the newest reports first.
+            // Insert each report at the front: the store returns the newest reports first.
             apps[id].reports.insert(report, at: 0)
         }
     }
@@ -340,15 +343,15 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         note(.storeChanged, text: notice.description, level: level)
     }
 
-    /// Writes everything and ends the store's thread. Waits for the disk 1 s at most, 250 ms if `quickly`, which is
-    /// for when another torpord waits to take over.
+    /// Writes everything and ends the store's thread. Waits for the disk for at most 1 s, or 250 ms if `quickly`
+    /// (another torpord waits to take over).
     package func close(quickly: Bool) {
-        // If torpord ends before its start was over, begin the timers now, because timers that count from a start
-        // must count from this start.
+        // If torpord ends before its start is complete, begin the timers now: timers that count from a start of torpord
+        // must count from this one.
         supervisor.wakes.timers.begin()
         if !isRemembered {
-            // torpord ends before the store was read. Save the states that a user has requested since, or that are in
-            // the recovery file.
+            // torpord ends before the store was read. Save the states that users have requested since the start, or
+            // that the recovery file contains.
             isRemembered = true
             for app in apps where app.kept.goalOfPerson != nil { keep(app) }
         }

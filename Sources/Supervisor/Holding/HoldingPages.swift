@@ -43,11 +43,12 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "holding", isInOrder: false)
     }
 
-    /// How long after its launch an app without a readiness signal may take to accept its first connection.
+    /// The longest time that torpord waits for the first accepted connection of an app that gives no signal when it is
+    /// ready, counted from its launch.
     private static let longestSilence = Duration.seconds(120)
     private static let lookAgain = Duration.seconds(10)
-    /// How long torpor-holding waits at most before it answers the connections that it finds queued at its start:
-    /// these have waited for some time already.
+    /// The longest time that torpor-holding waits before it answers connections that it finds queued at its start. It
+    /// is short because these clients have waited for some time already.
     private static let firstLook = Duration.milliseconds(200)
     private static let nobody: UInt32 = 65534
 
@@ -77,8 +78,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.timer?.arm(after: wait)
     }
 
-    /// Whether the app runs, gives no signal when it is ready, and was launched less than ``longestSilence`` ago.
-    /// Such an app counts as ready when it accepts connections.
+    /// Whether the app runs, gives no signal when it is ready, and was launched less than ``longestSilence`` ago. Only
+    /// the first connection that such an app accepts shows that it is ready.
     private func isSilent(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.rules.readiness == .exec, machine.transition != .terminating,
@@ -94,7 +95,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.isOver = true
         holding.timer?.cancel()
         holding.news?.cancel()
-        // Closing the connection makes torpor-holding end, once it has completed the responses that it has begun.
+        // When this end is closed, torpor-holding completes the responses that it has begun, and then ends.
         holding.control = nil
         if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
     }
@@ -161,7 +162,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             holding.control = ours
             holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
                 guard let self, let app, let holding else { return }
-                // If there is no byte, torpor-holding has closed the socket, which it does when the app accepts
+                // If there is nothing to read, torpor-holding has closed its end, which it does once the app accepts
                 // connections.
                 guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
                     holding.news?.cancel()
@@ -174,15 +175,14 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 case .success(let launched):
                     holding.process = launched.pidfd
                     self?.supervisor.launcher.helpers[launched.pid] = { _ in holding.process = nil }
-                    // The page was ended before its process was launched, so the process ends by itself. If torpord
-                    // ends too, kill the process now.
+                    // The holding page was ended before its process was launched. The process ends by itself, because
+                    // its socket is closed. But if torpord is ending, kill the process now.
                     if holding.isOver, self?.isEnding ?? true { try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill) }
                 case .failure(let failure): if let app { self?.tell(app, failure.description) }
                 }
             }
             withExtendedLifetime((theirs, page)) {}
-            // An app that does not signal that it is ready causes no event that would end its holding page, so check
-            // regularly.
+            // If an app gives no signal when it is ready, no event ends its holding page, so check at intervals.
             holding.timer = try loop.timer { [weak self, weak app, weak holding] in
                 guard let self, let app, let holding else { return }
                 look(at: app)

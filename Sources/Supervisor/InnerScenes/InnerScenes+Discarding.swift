@@ -33,8 +33,8 @@ extension InnerScenes {
         roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
     }
 
-    /// Erases discarded scenes that their apps no longer show. If an app has ever shown such a scene, a message for
-    /// the app about the scene's end is stored first.
+    /// Erases discarded scenes that their apps no longer show. If an app has ever shown such a scene, mail that tells
+    /// the app of the scene's end is stored first.
     func letGo() {
         var gone: [AppID: [String]] = [:]
         for name in leaving.sorted() {

@@ -21,7 +21,8 @@ extension InnerScenes {
     /// The full name, `APP@NAME`, of the scene with that number; nil if the number belongs to no scene.
     func fullName(of scene: SceneID) -> String? { names[scene] }
 
-    /// Restores the scenes that an earlier torpord stored. `isOver`: the launch that the entries belong to has ended.
+    /// Restores the scenes that an earlier torpord stored. `isOver`: the launch of the app that the entries belong to
+    /// has ended by now.
     func restore(_ entries: [SceneEntry], isOver: Bool, of app: AppRuntime) {
         for entry in entries { take(entry.scene.id, for: entry.name) }
         if !isOver, let entry = entries.first(where: \.isRestoring) { restoring[app.id] = entry.scene.id }
@@ -29,7 +30,7 @@ extension InnerScenes {
         coordinator.restore(app.id, scenes: scenes, now: now)
     }
 
-    /// Restores the scenes that were connected, or about to be, before this start.
+    /// Gives the core the scenes that were connected, or about to be connected, when the supervisor ended.
     func begin() {
         for session in roster.sessions.values where session.isDiscarded && owner(named: session.template) != nil {
             leaving.insert(session.app)
@@ -47,7 +48,8 @@ extension InnerScenes {
             seen[app.id] = machine(app).sceneMachines
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
-            // These apps run with scenes inside, even if the configuration no longer says so.
+            // Include apps whose configuration no longer permits scenes inside: while these apps run, they still show
+            // their scenes.
             seen[app.id] = machine(app).sceneMachines
             cgroups.adopt(of: app)
             cgroups.look(at: app)

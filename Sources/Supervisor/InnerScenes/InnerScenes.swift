@@ -21,11 +21,11 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     private var lastNumber: SceneID = 0
     /// Callers that wait until the session of a new scene is on disk, by the scene's full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of each app at the last call of ``look(at:)``, to find out what has changed since then.
+    /// The scenes of each app at the last call of ``look(at:)``, for comparison with the scenes at the next call.
     var seen: [AppID: [SceneMachine]] = [:]
     /// Why apps refused to connect scenes, by scene.
     var refusals: [SceneID: String] = [:]
-    /// For each app, the scene that it is connecting with saved state.
+    /// For each app that is connecting a scene with saved state, that scene.
     var restoring: [AppID: SceneID] = [:]
     /// Discarded scenes whose data is not erased yet, for example because their apps still show them.
     var leaving: Set<String> = []
@@ -40,7 +40,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// Apps that have scenes inside.
     package var owners: [AppRuntime] { apps.filter { $0.specification.innerScenes != nil && $0.isListed } }
 
-    /// The app of that name; nil if there is none, or if it has no scenes inside.
+    /// The app with that name; nil if there is none, or if it shows no scenes in its process.
     package func owner(named name: String) -> AppRuntime? {
         coordinator.id(of: name).map { apps[$0] }.flatMap {
             $0.specification.innerScenes != nil && $0.isListed ? $0 : nil
@@ -68,10 +68,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return lastNumber
     }
 
-    /// As ``number(of:)``, but nil if the scene has no number yet.
+    /// The number of a scene, as ``number(of:)``, but nil if the scene has no number yet.
     package func knownNumber(of name: String) -> SceneID? { numbers[name] }
 
-    /// Uses a number that an earlier torpord has assigned.
+    /// Assigns to a scene the number that an earlier torpord has assigned.
     func take(_ number: SceneID, for name: String) {
         numbers[name] = number
         names[number] = name
@@ -133,7 +133,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// How many scenes of an app are connected, or about to be.
     package func liveCount(of app: AppRuntime) -> Int { machine(app).sceneMachines.count }
 
-    /// The connected scenes, as the app's delegate sees them; nil for an app without scenes.
+    /// The connected scenes, in the form for the app's delegate; nil for an app without scenes.
     func scenes(of app: AppRuntime) -> [AppScene]? {
         guard machine(app).rules.hasScenes else { return nil }
         return machine(app).sceneMachines.compactMap { scene in
@@ -192,7 +192,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     // MARK: Moving
 
     /// Moves a scene to a goal (the state that it should reach). If the limit of connected scenes is reached, first
-    /// disconnects the least recently used scene in the background. Throws, as a sentence, why the scene is not moved.
+    /// disconnects the least recently used scene in the background. Throws a sentence that says why the scene is not
+    /// moved.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil
@@ -203,14 +204,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // Discard only a session that this request has made. If the core knows the scene already, another request
-            // made it.
+            // Discard the session only if this request has created it. If the core knows the scene already, another
+            // request has created it.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
-            // The user has chosen this scene. Other scenes that were in the foreground when the app ended no longer
-            // return to the foreground with the app.
+            // The user has chosen this scene, so the scenes that were in the foreground when the app ended no longer
+            // return with the app.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }
@@ -220,7 +221,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Stores the state to which the next start of the supervisor brings the app.
+    /// Stores the state that the app gets at the next start of the supervisor.
     private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
         let kept = app.kept.goalOfPerson
         switch goal {
@@ -237,7 +238,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         discard([session]) {}
     }
 
-    /// Why no further scene can be connected; nil if one can, if necessary after another scene is disconnected.
+    /// Why no further scene can be connected; nil if one can, even if another scene must be disconnected first.
     private func refusalToConnect(_ scene: SceneID?, _ app: AppRuntime) -> String? {
         if coordinator.isShuttingDown { return "is not connected, since torpord is shutting down: start torpord again" }
         let machine = machine(app)
@@ -253,7 +254,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             + "(torpor background)"
     }
 
-    /// The scenes that compete with a new connection of `scene` for the limit; none if `scene` is connected already.
+    /// The connected scenes that count toward the limit if `scene` is connected as well. Empty if `scene` is connected
+    /// already, because then the number of connected scenes does not change.
     private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
         let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
         return all.contains { $0.id == scene } ? [] : all
@@ -286,13 +288,15 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
-    /// The scenes that an app brings to the foreground when no scene is named: those that were in the foreground
-    /// last, otherwise the most recently used one, if possible a connected one. None if the app has no scenes.
+    /// The scenes that come to the foreground with the app if the request names none: the scenes that were in the
+    /// foreground last; otherwise the most recently used scene, preferably a connected one. Empty if the app has no
+    /// scenes.
     package func toComeBack(with app: AppRuntime) -> [SceneSession] {
         let all = sessions(of: app)
         let last = all.filter(\.returns)
         if !last.isEmpty { return last }
-        // Prefer connected scenes: a scene that was just disconnected was used last, but is wanted least.
+        // Prefer connected scenes. A scene that was just disconnected was used more recently, but the user has probably
+        // closed it.
         let connected = rivals(of: nil, app).compactMap { names[$0.id].flatMap { roster[$0] } }.filter {
             !$0.isDiscarded
         }
@@ -307,7 +311,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(session.app))"
     }
 
-    /// Why the app refused the scene; nil if it did not, or gave no reason.
+    /// Why the app refused to connect the scene; nil if it did not refuse, or gave no reason.
     package func refusal(of scene: SceneID) -> String? { refusals[scene] }
 
     // MARK: What apps go through
@@ -330,14 +334,15 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Stores which scenes of an app have connected, disconnected or changed their goal, so that the next torpord
-    /// knows it, even after a reboot.
+    /// Stores which scenes of an app have connected, disconnected or changed their goal, so that the next torpord knows
+    /// this, even after a reboot.
     func look(at app: AppRuntime) {
         let now = machine(app).sceneMachines
         let before = seen[app.id] ?? []
         guard now != before else { return }
         seen[app.id] = now.isEmpty ? nil : now
-        // If the app is ending, keep the entry: ``ended(_:_:)`` uses it to judge the saved state of the scene.
+        // If the app is ending, keep the entry, because ``ended(_:_:)`` needs it to decide whether the saved state is
+        // at fault.
         if machine(app).transition != .terminating, let scene = restoring[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {
@@ -391,8 +396,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "did not connect its scene \(name)" + (refusals[scene].map { ": \($0)" } ?? "")
     }
 
-    /// When an unused session is discarded, in microseconds since 1970; nil if it never is, or if its scene is
-    /// connected.
+    /// The time at which an unused session is discarded, in microseconds since 1970; nil if it is never discarded, or
+    /// if its scene is connected.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         guard let time = app.specification.innerScenes?.discardAfter else { return nil }
         if let number = numbers[session.app], machine(of: number, app) != nil { return nil }
@@ -445,7 +450,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         deliver(.scene(scene, .answered(message, failed: failed)), to: app.id)
     }
 
-    /// Why nothing can be stored for a scene; nil if it can.
+    /// Why data of a scene cannot be stored; nil if it can be.
     func refusalToKeep(of scene: String, _ app: AppRuntime) -> String? {
         guard app.specification.innerScenes != nil || machine(app).rules.hasScenes else {
             return "\(app.name) has no scenes inside (scenes = { inside = true })"
@@ -456,12 +461,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return nil
     }
 
-    /// Whether a scene is being discarded for good, so that data which it saves is dropped.
+    /// Whether a scene is being discarded for good. Data that such a scene saves is dropped.
     func isDiscarded(_ scene: String, of app: AppRuntime) -> Bool {
         roster[AppName.scene(app.name, scene)]?.isDiscarded ?? false
     }
 
-    /// Why no snapshot of a scene can be stored now; nil if one can.
+    /// Why no snapshot of a scene can be stored now; nil if one can be.
     func refusalOfSnapshot(of scene: String, _ app: AppRuntime) -> String? {
         if let refusal = refusalToKeep(of: scene, app) { return refusal }
         let found = numbers[AppName.scene(app.name, scene)].flatMap { machine(of: $0, app) }

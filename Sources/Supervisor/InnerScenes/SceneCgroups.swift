@@ -46,8 +46,8 @@ final class SceneCgroups {
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
-    /// The first character of the names of scenes' cgroups. In the app's cgroup, no file of the kernel has a name
-    /// that begins with it.
+    /// The first character of the names of scenes' cgroups. No file that the kernel creates in a cgroup has a name that
+    /// begins with this character.
     private static let prefix = "@"
 
     private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
@@ -70,8 +70,8 @@ final class SceneCgroups {
         left?.cancel()
         do throws(Errno) {
             if try !Cgroup.create(path) {
-                // The cgroup may be left from the scene's last connection, which ended a moment ago: kill the
-                // processes in it.
+                // The cgroup may still exist from the scene's last connection, which ended a moment ago: kill the
+                // processes that are left in it.
                 if left != nil || old?.isOver == true { kill(path, app) }
                 try Cgroup.freeze(path, false)
             }
@@ -85,11 +85,11 @@ final class SceneCgroups {
         return path
     }
 
-    /// Lets the app's user move processes within the app's cgroup. To move a process out of it, that user would need
-    /// to write to a cgroup above (cgroups(7)).
+    /// Lets the app's user move processes between the cgroups below the app's cgroup. The user cannot move a process
+    /// out of the app's cgroup, because that needs write access to a cgroup above it (cgroups(7)).
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
-        // Keep the owner that was set first, even if the configuration has changed since.
+        // Keep the owner that was set first, even if the configuration now names another user.
         let owner = try File.status(above + file).uid
         let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
         guard let user else { return }
@@ -100,7 +100,7 @@ final class SceneCgroups {
     /// Takes over the cgroups that an earlier torpord has made.
     func adopt(of app: AppRuntime) {
         let machines = scenes.machine(app).sceneMachines
-        // If an app was found without a record, its scenes are unknown: leave their cgroups alone.
+        // If an app was found without a record, its scenes are unknown, so their cgroups are not changed.
         guard let above = app.run.tree?.cgroupPath, !machines.isEmpty else { return }
         for path in Cgroup.children(above) {
             guard let name = path.split(separator: "/").last, name.hasPrefix(Self.prefix) else { continue }
@@ -149,7 +149,7 @@ final class SceneCgroups {
         for place in mine.leaving.values where place.timer == nil { remove(place, app) }
     }
 
-    /// Freezes the cgroup when the background time is over.
+    /// Freezes the cgroup once its scene's background time is over.
     private func rest(_ place: Place, of scene: SceneID, _ app: AppRuntime) {
         // The configured time may have changed since the cgroup was frozen or the timer was armed.
         guard let time = app.specification.rules.backgroundTime else { return wake(place) }
@@ -177,7 +177,8 @@ final class SceneCgroups {
         }
     }
 
-    /// Moves the main process back into the app's own cgroup, where it belongs, since it works for all scenes.
+    /// Moves the main process back into the app's own cgroup: it works for all scenes, so it must not be frozen with
+    /// one of them.
     private func keepMainOut(of path: String, _ app: AppRuntime) {
         guard let tree = app.run.tree, let above = tree.cgroupPath, !tree.mainHasEnded, let mount = Cgroup.mount,
             let place = try? ProcFS.cgroup(tree.main.pid), Self.isWithin(mount + place, path)
@@ -190,17 +191,18 @@ final class SceneCgroups {
         path == above || path.hasPrefix(above + "/")
     }
 
-    /// Whether a scene is connected, or about to be.
+    /// Whether a scene is connected, or about to be connected.
     private static func isThere(_ machine: SceneMachine) -> Bool {
         machine.state > .unattached || machine.awaiting != nil
     }
 
-    /// Whether a scene's cgroup may be frozen: the scene waits in the background, and its app neither ends nor is held.
+    /// Whether a scene's cgroup may be frozen: the scene is in the background and has answered its messages, and its
+    /// app is neither ending nor kept in the background by a hold.
     private static func rests(_ machine: SceneMachine, in app: AppMachine) -> Bool {
         machine.state == .background && machine.awaiting == nil && app.transition != .terminating && !app.isHeld
     }
 
-    /// What a scene's cgroup contains; nil if it has none.
+    /// What is in a scene's cgroup; nil if the scene has no cgroup.
     func contents(of scene: SceneID, _ app: AppRuntime) -> (processes: Int, isFrozen: Bool)? {
         guard let place = places[app.id]?.connected[scene] else { return nil }
         return ((try? Cgroup.procs(place.path).count) ?? 0, place.isFrozen)
@@ -246,7 +248,7 @@ final class SceneCgroups {
         }
     }
 
-    /// Forgets the cgroups of an app that has ended: its own cgroup is removed with all below it.
+    /// Forgets the cgroups of an app that has ended. They were removed together with the app's own cgroup.
     func forget(_ app: AppRuntime) {
         guard let mine = places.removeValue(forKey: app.id) else { return }
         for place in mine.connected.values { place.cancel() }

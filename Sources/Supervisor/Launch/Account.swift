@@ -6,7 +6,8 @@ import Linux
 
 extension Launcher {
     /// The account that the last launch of the app has looked up; nil if the app runs as the supervisor's own user.
-    /// Throws before the app's first launch: this function does no lookup itself, since a lookup may block.
+    /// Throws before the app's first launch: this function does not look up the account itself, because a lookup may
+    /// block.
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
@@ -15,7 +16,7 @@ extension Launcher {
         return known.account
     }
 
-    /// Stores the account of an app, unless one for the same user and group names is stored already.
+    /// Stores the account of an app, unless an account for the same names of user and groups is stored already.
     func adopt(_ account: Account?, of app: AppRuntime) {
         guard let account, let names = Account.Names(app.specification), app.account?.names != names else { return }
         app.account = (names, account)
@@ -45,7 +46,7 @@ extension Launcher {
     func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID
-        // If torpord already runs with these ids, torpor-keeper need not set them, which would require a privilege.
+        // If torpord already runs with these ids, return nil, because setting ids requires a privilege.
         guard Users.isRoot || uid != Users.effectiveUID || account.gid != Users.effectiveGID else { return nil }
         return (uid, account.gid, account.groups)
     }

@@ -11,12 +11,12 @@ import WireText
 /// Trials of new versions of bundles: if the first two launches of a version fail, torpord puts the previous version
 /// back.
 ///
-/// Most apps count as ready as soon as they are executed. So a launch counts as successful only some time after the
-/// app was ready, or when the app has ended successfully.
+/// A launch counts as successful only some time after the app was ready, or when the app has exited successfully: most
+/// apps count as ready as soon as their program is executed, so readiness alone proves little.
 extension Launcher {
     private static let trial = Duration.seconds(10)
-    /// After a failed launch, how long other launches from the bundle wait at most until torpor-verify has recorded
-    /// the failure and put the previous version back. Both take milliseconds, unless a disk hangs.
+    /// After a failed launch, other launches from the bundle wait until torpor-verify has recorded the failure and put
+    /// the previous version back, but not longer than this. Both steps take milliseconds, unless a disk hangs.
     private static let longestTrial = Duration.seconds(10)
 
     /// Called for all changed apps. Starts the timer after which the launch of a version on trial counts as successful.
@@ -40,11 +40,11 @@ extension Launcher {
     func trialEnded(_ app: AppRuntime, _ ending: Ending) {
         app.run.trialTimer?.cancel()
         app.run.trialTimer = nil
-        // `bundle` is nil if no process was launched from a verified bundle.
+        // If no process was launched from a verified bundle, `bundle` is nil.
         guard let bundle = app.run.bundle, bundle.isOnTrial, !app.run.hasComeUp else { return }
         switch ending.reason {
         case .exitSuccess where ending.transition != .launching || app.specification.rules.isOneshot: cameUp(app)
-        // A full disk, or an account that no longer exists, is no fault of the version.
+        // A full disk, or an account that no longer exists, is not the fault of the bundle's version.
         case .launchFailed where app.run.launchFailure == nil: break
         case .exitSuccess, .exitFailure, .signal, .coreDump, .unknown, .launchDeadline, .launchFailed, .watchdog,
             .unresponsive, .memoryLimit:
@@ -102,8 +102,8 @@ extension Launcher {
             self.log.warning(
                 "\(bundle.title): its failure could not be recorded within \(Quantity.text(Self.longestTrial))"
             )
-            // torpor-verify may still put the previous version back. The app then gets that version only at a later
-            // launch.
+            // The kill may come too late: torpor-verify may have put the previous version back. Apps then get that
+            // version at a later launch.
             trial.open = 1
             trial.kill()
             self.end(trial, of: bundle.name)
@@ -112,7 +112,7 @@ extension Launcher {
         return trial
     }
 
-    /// Continues a launch when the failure of its bundle's version is recorded. `next` gets whether the previous
+    /// Continues a launch when the failure of its bundle's version is recorded. Passes to `next` whether the previous
     /// version was put back.
     func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
         guard let name = app.specification.bundle?.name, let trial = trials[name] else { return next(false) }
@@ -120,13 +120,13 @@ extension Launcher {
         trial.waiting.append((app.run, next))
     }
 
-    /// Ends the wait of a launch that was superseded.
+    /// Continues a launch that was superseded while it waited for the end of a trial, so that this launch can end.
     func cancelTrialWait(_ app: AppRuntime) {
         guard let trial = app.run.trial else { return }
         app.run.trial = nil
         let mine = trial.waiting.filter { $0.run === app.run }
         trial.waiting.removeAll { $0.run === app.run }
-        // Do this later, when the caller has finished what it was doing.
+        // Call `next` in a later turn of the event loop, when the caller has finished.
         loop.later { for wait in mine { wait.next(false) } }
     }
 
@@ -153,10 +153,12 @@ extension Launcher {
     }
 }
 
-/// A failed launch from a bundle's version on trial, until torpor-verify has recorded the failure and, if it is the
-/// second, has put the previous version back. Launches from the bundle wait for that.
+/// The handling of a failed launch of a bundle's version that is on trial. It is over when torpor-verify has recorded
+/// the failure and, after the second failure, has put the previous version back. Other launches from the bundle wait
+/// until then.
 final class BundleTrial {
-    /// How many steps are unfinished: runs of torpor-verify, or the reading of the configuration that follows them.
+    /// The number of unfinished steps. A step is a run of torpor-verify, or the reading of the configuration that
+    /// follows that run.
     var open = 0
     var verifiers: [Descriptor] = []
     /// Launches from the bundle that wait for the end of this trial.

@@ -33,7 +33,7 @@ package struct VerifiedBundle {
 }
 
 extension Launcher {
-    /// The name for a run of torpor-verify among the commands that run for an app.
+    /// The name by which a run of torpor-verify is told apart from the hooks that run for an app.
     static let bundle = "bundle"
 
     /// How long torpor-verify may take before it is killed. A bundle of 10 GiB takes less at 50 MB/s.
@@ -58,7 +58,7 @@ extension Launcher {
     }
 
     /// Runs torpor-verify, which compares an app's bundle with its signed manifest. `completion` gets nil, or why the
-    /// bundle must not run; it is called at once for an app without a bundle.
+    /// bundle must not run. If the app has no bundle, `completion` is called at once.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {
@@ -96,8 +96,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the app's launch wait for a check of its bundle, and cancels the check after ``longestVerification``.
-    /// `completion` gets nil, or the problem.
+    /// Begins a check of the app's bundle, for which the app's launch waits, and cancels the check after
+    /// ``longestVerification``. `completion` gets nil, or the problem.
     private func beginCheck(of app: AppRuntime, _ completion: @escaping (String?) -> Void) -> HookRun {
         let run = HookRun(names: Self.bundle, [], completion)
         app.hooks = run
@@ -110,8 +110,9 @@ extension Launcher {
         return run
     }
 
-    /// Reads a manifest that could not be read before. If that succeeds now, applies the configuration together with
-    /// the manifest. The present launch is refused in any case; a retry then uses the bundle.
+    /// Tries again to read a manifest that could not be read at first. If this succeeds, applies the configuration
+    /// together with the manifest. The current launch is refused in any case, because it was prepared without the
+    /// manifest; a retry uses the manifest.
     private func readManifestAgain(
         _ app: AppRuntime,
         _ bundle: BundleReference,
@@ -178,7 +179,8 @@ extension Launcher {
         }
         var plan = companionPlan(program, [program] + words, of: app.name)
         plan.isHelper = true
-        // If memory is short, the kernel should kill torpor-verify rather than an app: the launch is then retried.
+        // If memory is short, the kernel should kill torpor-verify rather than an app, because the launch can be
+        // retried.
         plan.oomScoreAdjust = 1000
         plan.standardOutput = answer.raw
         plan.standardError = answer.raw
@@ -199,19 +201,19 @@ extension Launcher {
     }
 
     private static func read(_ answer: Descriptor) -> [UInt8] {
-        // The file is in memory, so this does not wait for a disk.
+        // The output is a file in memory, so this read does not wait for a disk.
         (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
     }
 
-    /// The bundle that a running app was launched from, even by an earlier torpord; nil if the app has none or it is
-    /// unknown.
+    /// The bundle that a running app was launched from, even by an earlier torpord; nil if the app has no bundle, or if
+    /// the bundle is not known.
     package func runningBundle(of app: AppRuntime) -> VerifiedBundle? {
         if let known = app.run.bundle { return known }
         guard machine(app).isAlive, !app.isPreparing, !app.run.isBundleSought,
             let bundle = app.specification.bundle
         else { return nil }
         app.run.isBundleSought = true
-        // Only torpor-verify writes this file, and it is in torpord's own state directory, so its content is trusted.
+        // The content is trusted: only torpor-verify writes this file, and it is in torpord's own state directory.
         guard let text = try? File.readString("\(bundle.folder)/.run-\(app.name)", limit: 256),
             case let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init), words.count == 2
         else { return nil }
@@ -220,8 +222,8 @@ extension Launcher {
             name: bundle.name,
             version: words[0],
             how: Self.manner(words[1]),
-            // It is unknown here whether the version is on trial. Assume so: torpor-verify knows, and ignores reports
-            // about other versions.
+            // It is not known here whether the version is on trial. Assume that it is: torpor-verify knows, and ignores
+            // reports about versions that are not.
             isOnTrial: true
         )
         return app.run.bundle
@@ -245,7 +247,7 @@ struct VerifierAnswer {
 private final class BundleVerdict { var isFinal = false }
 
 extension Incarnation {
-    /// The verified bundle that the app was launched from; nil if unknown, or if the app has no bundle.
+    /// The verified bundle that the app was launched from; nil if the app has no bundle, or if the bundle is not known.
     var bundle: VerifiedBundle? {
         get { slots[BundleSlot.self] }
         set { slots[BundleSlot.self] = newValue }

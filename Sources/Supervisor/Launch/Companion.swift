@@ -7,7 +7,8 @@ import Linux
 import Processes
 import Varlink
 
-/// A command to a companion. `hello` asks the companion to report everything that it knows.
+/// A command that torpord sends to a companion. The command `hello` asks the companion to report everything that it
+/// knows.
 protocol CompanionCommand {
     static var hello: Self { get }
     var json: JSON { get }
@@ -20,16 +21,16 @@ protocol CompanionReport {
     var isGreeting: Bool { get }
 }
 
-/// A helper program that runs beside the apps, as some user, and outlives torpord: torpor-keeper holds the socket to
-/// it. Messages are JSON, each with a NUL at its end.
+/// A helper program that runs beside the apps, as some user, and survives a restart of torpord: torpor-keeper holds the
+/// socket to the companion. Messages are JSON, each with a NUL at its end.
 ///
-/// The companion's user could forge its messages. So their size is limited, and torpord kills a companion that sends
-/// an invalid one.
+/// The user that the companion runs as could forge messages. So their size is limited, and torpord kills a companion
+/// that sends an invalid message.
 class Companion<Command: CompanionCommand, Report: CompanionReport> {
     struct Callbacks {
         let report: (Report) -> Void
-        /// Called when the companion has ended, or torpord gave it up. The argument says why; nil if that was
-        /// expected.
+        /// Called when the companion has ended, or when torpord has given up on it. The argument is the reason; nil if
+        /// the end was expected.
         let ended: (String?) -> Void
         /// Called when the companion's process is gone, or was never launched. The argument is the path of its
         /// cgroup.
@@ -40,9 +41,9 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private static var longestMessage: Int { 64 << 10 }
     /// The most bytes to read in one turn of the event loop, and to pass to one call of send(2).
     private static var turn: Int { 64 << 10 }
-    /// The most bytes that may wait to be sent. A working companion always reads, so if more wait, it was stopped.
+    /// The most bytes that may wait to be sent. If more bytes wait, the companion does not read, and so does not work.
     private static var mostWaiting: Int { 16 << 20 }
-    /// A companion of an earlier torpord that has not answered `hello` after this time does not work, and is killed.
+    /// A companion that an earlier torpord launched is killed if it has not answered `hello` after this time.
     private static var longestSilence: Duration { .seconds(20) }
 
     let place: CompanionPlace
@@ -54,7 +55,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var outgoing: [UInt8] = []
     private var sent = 0
     private var pidfd: Descriptor?
-    /// The process of a companion that was told to end; nil once it was waited for.
+    /// The process of a companion that was told to end; nil after its end was awaited.
     private var left: Descriptor?
     private var isOver = false
     /// Whether torpord has killed the companion. Its end is reported when the process is gone.
@@ -150,12 +151,12 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             supervisor.loop.later { [weak self] in self?.fail("cannot be reached: \(error)") }
             return
         }
-        // The earlier torpord may have died in the middle of a message, which this NUL ends.
+        // The earlier torpord may have died after it had sent a part of a message. This NUL ends that message.
         outgoing = [0]
         send(.hello)
     }
 
-    /// Stores the launched process, and applies the resource profile from now on.
+    /// Stores the launched process, and applies the resource profile to it from now on.
     private func take(_ process: Launched) {
         pid = process.pid
         pidfd = process.pidfd
@@ -196,7 +197,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         stop()
     }
 
-    /// Closes the socket, so that the companion ends by itself, and kills it if it has not ended within `bound`.
+    /// Closes the socket, so that the companion ends by itself. Kills the companion if it has not ended within `bound`.
     /// `ended` is not called.
     func leave(within bound: Duration) {
         guard !isOver else { return }
@@ -210,7 +211,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         patience?.arm(after: bound)
     }
 
-    /// Waits until a companion that was told to end has ended, and kills it if it has not ended within `bound`.
+    /// Blocks until a companion that was told to end has ended. Kills it if it has not ended within `bound`.
     func awaitEnd(_ bound: Duration) {
         patience = nil
         guard let left else { return }
@@ -219,7 +220,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         if !hasEnded { try? Pidfd.sendSignal(left.raw, Signal.kill) }
     }
 
-    /// Kills the companion. Start another one only when this one has ended, because two must not do the same work.
+    /// Kills the companion so that another one can replace it. Start the other one only when this one has ended,
+    /// because two companions must not do the same work.
     func replace() {
         guard !isOver, !isLeaving else { return }
         isLeaving = true
@@ -239,7 +241,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
                 guard let count = try Sockets.send(socket.raw, part) else { break }
                 sent += count
             } catch {
-                // Stop sending. If the companion has ended, torpor-keeper reports that.
+                // Nothing more can be sent. If the companion has ended, torpor-keeper reports its end.
                 break
             }
         }
@@ -251,8 +253,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // A plain read discards descriptors that the companion may have sent with the data. To discard a socket
-            // may block, so `Promptly` limits how long that may take.
+            // A plain read closes descriptors that the companion may have sent with the data. Closing a socket may
+            // block, so `Promptly` limits how long this may take.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")
@@ -276,26 +278,25 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
                 return fail("sent an invalid report: \(error)")
             }
             if report.isGreeting {
-                // Only the first answer to `hello` counts.
+                // Only the first answer to `hello` is passed on.
                 guard !isGreeted else { continue }
                 (isGreeted, isUnheard) = (true, false)
                 patience = nil
             }
-            // Skip this report: once the companion has answered `hello`, it repeats everything that matters.
+            // Ignore this report, because the companion repeats everything that matters when it answers `hello`.
             if isUnheard { continue }
             callbacks.report(report)
         }
     }
 
-    /// Handles a closed socket: kills the companion's process.
+    /// Called when the companion has closed the socket: kills its process.
     private func hangUp() {
         source?.cancel()
         source = nil
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Kills a companion that does not work. `why` is a sentence. Another companion may be started when this one has
-    /// ended.
+    /// Kills a companion that does not work. `why` is a sentence. Start another companion only when this one has ended.
     func fail(_ why: String) {
         guard !isOver, !isLeaving else { return }
         guard pid != nil else { return end(why) }
@@ -322,7 +323,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     }
 }
 
-/// How this torpord and the next one find a companion.
+/// The names by which this torpord and the next one find a companion.
 struct CompanionPlace {
     /// The app that the companion works for, or a name that no app can have.
     let name: String
@@ -339,13 +340,14 @@ struct FoundCompanion {
     let socket: Descriptor?
     /// The path of the companion's own cgroup; nil if it has none.
     let cgroup: String?
-    /// Whether the companion has ended since torpord found it.
+    /// Whether the companion has ended after torpord found it.
     var hasEnded = false
     /// Kills the companion, because it is not needed.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 
     /// Takes over the companion whose socket torpor-keeper holds as `name`; nil if none runs. If there are several
-    /// processes, only the latest is taken over: an earlier torpord had killed the others, or asked them to end.
+    /// processes, only the latest is taken over, because an earlier torpord has already killed the others, or asked
+    /// them to end.
     static func take(
         _ processes: [OrphanedProcess],
         heldAs name: String,
@@ -365,8 +367,8 @@ struct FoundCompanion {
         )
     }
 
-    /// Whether a process has these arguments and, if `user` is given, runs as that user. Must be called on a
-    /// background thread.
+    /// Whether a process was started with these arguments and, if `user` is given, runs as that user. Must be called on
+    /// a background thread.
     static func isRunning(_ arguments: [String], as user: UInt32?, _ pid: Int32) -> Bool {
         guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
             let real = try? ProcFS.realUser(pid)
@@ -397,8 +399,8 @@ final class CompanionCount {
         if timer != nil, count == 0 { supervisor.shutdown.finishWhenGone() }
     }
 
-    /// Whether all companions are gone, or were waited for long enough. If not, the shutdown continues when they are
-    /// gone. Called when all were asked to end and no other torpord follows.
+    /// Whether all companions have ended, or torpord has waited long enough for that. If false, the shutdown continues
+    /// when they have ended. Called after all were asked to end, if no other torpord follows.
     func areGone() -> Bool {
         guard count > 0, !isPastWaiting else { return true }
         if timer == nil {

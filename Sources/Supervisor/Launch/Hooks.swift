@@ -8,16 +8,17 @@ import Linux
 import Permissions
 import Processes
 
-/// Commands that run one after the other for an app, each under its deadline.
+/// Commands that run one after the other for an app, each with a deadline of its own.
 final class HookRun {
     let names: String
     var remaining: ArraySlice<HookCommand>
     var current: Descriptor?
     var timer: TimerSource?
     var isCancelled = false
-    /// The deadline that the running command has missed, so that torpord kills it; nil if it has not missed one.
+    /// The time limit that the running command has exceeded, so that torpord kills the command; nil if it has exceeded
+    /// none.
     var missed: Duration?
-    /// Whether `completion` was called. The result of a command that starts after that is ignored.
+    /// Whether `completion` was called. If a command starts only after that, its result is ignored.
     var isOver = false
     let completion: (String?) -> Void
 
@@ -34,8 +35,8 @@ final class HookRun {
 }
 
 extension Launcher {
-    /// Runs the commands in order, and stops at the first that fails. `completion` gets nil, or a sentence about the
-    /// failure.
+    /// Runs the commands in order, and stops after the first command that fails. `completion` gets nil, or a sentence
+    /// about the failure.
     func runHooks(
         _ app: AppRuntime,
         _ hooks: [HookCommand],
@@ -86,7 +87,7 @@ extension Launcher {
             timer?.arm(after: deadline)
             return timer
         }
-        // `open_command` gets URLs that other programs send to the app, so it runs in the app's sandbox.
+        // `open_command` runs in the app's sandbox, because other programs choose the URLs that it gets.
         runCommand(app, hook.command, isInside: run.names == "open_command") { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
@@ -108,8 +109,8 @@ extension Launcher {
         }
     }
 
-    /// The variables of a command that runs after the app's main process has ended (`after_stop`): why the app ended,
-    /// and the exit status or the signal. None for other commands.
+    /// The variables of a command that runs after the app's main process has ended (`after_stop`): the reason of the
+    /// ending, and the exit status or the signal. Empty for other commands.
     func endVariables(of app: AppRuntime) -> [String: String] {
         guard let reason = coordinator.machine(app.id).endingReason, let exit = app.run.exitRecord else { return [:] }
         var variables = ["TORPOR_EXIT_REASON": reason.rawValue]
@@ -121,9 +122,9 @@ extension Launcher {
         return variables
     }
 
-    /// Kills the current command. If a slow disk or keeper still delays the command's start, calls the completion now,
-    /// and kills the command when it starts. Does not wait for the end of torpor-verify, which changes nothing of the
-    /// app, and may hang with a disk.
+    /// Kills the current command. If the command has not started yet, because a disk or torpor-keeper is slow, calls
+    /// the completion now, and kills the command when it starts. A run of torpor-verify is killed without waiting for
+    /// its end: it changes nothing of the app, and may hang together with a disk.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -141,7 +142,7 @@ extension Launcher {
         run.completion(failure)
     }
 
-    /// Cancels commands of `before_start`, or the verification of a bundle, if these still run. Commands of
+    /// Cancels the commands of `before_start` and the verification of a bundle, whichever is running. Commands of
     /// `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" || run.names == Self.bundle else { return }
@@ -152,7 +153,7 @@ extension Launcher {
     func cancel(_ run: HookRun, of app: AppRuntime) {
         guard !run.isCancelled, !run.isOver else { return }
         run.isCancelled = true
-        // End the command later, when the caller has finished what it was doing.
+        // End the command in a later turn of the event loop, when the caller has finished.
         loop.later { [weak self, weak app] in
             guard let self, let app else { return }
             let isBundle = run.names == Self.bundle
@@ -164,8 +165,8 @@ extension Launcher {
     /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `completion` gets the exit status,
     /// or why the command could not be run.
     ///
-    /// When the command has ended, processes that it has left running in its session are killed. After a check that
-    /// has a cgroup, all processes in that cgroup are killed.
+    /// When the command has ended, processes that it has left running in its session are killed. If a check has a
+    /// cgroup of its own, all processes in that cgroup are killed after the check.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -220,8 +221,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the cgroup of a check; nil if that is impossible. The session is not enough to find all of a check's
-    /// processes, because those of ‘podman exec’, for example, leave it.
+    /// Makes the cgroup of a check; nil if that is impossible. Without the cgroup, not all processes of a check would
+    /// be found: those of ‘podman exec’, for example, leave the check's session.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             checks.count += 1
@@ -255,7 +256,7 @@ extension Launcher {
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    // A ‘podman exec’ that has ended leaves a process that cleans up and then ends by itself.
+                    // ‘podman exec’ leaves a process that cleans up after it and then ends by itself.
                     var isDone = false
                     if case .exited = status { isDone = isPodmans }
                     self?.endRemains(of: launched, path, mayEndAlone: isDone)
@@ -270,9 +271,10 @@ extension Launcher {
         withExtendedLifetime((output, given, cgroup)) {}
     }
 
-    /// Kills processes that a command has left running in its cgroup or session, since nothing else would end them.
+    /// Kills processes that a command has left running in its cgroup or session, because no other part of torpord ends
+    /// them.
     func endRemains(of command: Launched, _ cgroup: String? = nil, mayEndAlone: Bool = false) {
-        // Most commands leave no process, and reading /proc is slow: return early.
+        // Check whether there are any such processes first: most commands leave none, and reading /proc is slow.
         if let cgroup {
             if checks.remove(cgroup) { return }
         } else if !Signal.hasGroup(command.pid) {
@@ -312,12 +314,12 @@ extension Launcher {
     }
 }
 
-/// The cgroups of checks that run, or have left processes.
+/// The cgroups of checks that are running, or whose processes have not all ended.
 final class CheckCgroups {
-    /// How many cgroups of checks were made so far. The number becomes part of the next one's name.
+    /// The number of check cgroups made so far, which becomes part of the next cgroup's name.
     var count: UInt64 = 0
     var paths: Set<String> = []
-    /// How often torpord's shutdown has waited until the cgroups of checks were empty.
+    /// The number of times that torpord's shutdown has waited for the cgroups of checks to become empty.
     var waits = 0
     var timer: TimerSource?
 
@@ -331,8 +333,8 @@ final class CheckCgroups {
 }
 
 extension Launcher {
-    /// Kills the processes of all checks when torpord ends. Returns whether they are gone, or were waited for long
-    /// enough. If not, the shutdown continues later.
+    /// Kills the processes of all checks, because torpord ends. Returns whether they are gone, or torpord has waited
+    /// long enough for that. If false, the shutdown continues later.
     func endChecks() -> Bool {
         for path in checks.paths where !checks.remove(path) { try? Cgroup.kill(path) }
         // Wait at most 50 times 10 ms, since a process that hangs in the kernel may never end.
@@ -350,8 +352,8 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// How often torpord still waits for the command's processes to end by themselves; then it kills them. The waits
-    /// double from 10 ms on, so that 7 of them take 1.27 s.
+    /// The number of times that torpord still waits for the command's processes to end by themselves, before it kills
+    /// them. The first wait is 10 ms and each one is twice as long as the last, so that 7 waits take 1.27 s.
     var chances = 0
     /// The delay before the next attempt to kill. It doubles each time, since a process that hangs in the kernel may
     /// never end.

@@ -11,7 +11,8 @@ import Varlink
 
 /// The environment variables of an app.
 struct LaunchEnvironment {
-    /// Variables that a service manager sets for torpord itself, and that an app must not take for its own.
+    /// Variables that a service manager sets for torpord itself. Apps do not inherit them, because an app would take
+    /// them for its own.
     private static let ownVariables: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
         "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY", "CACHE_DIRECTORY",
@@ -21,7 +22,7 @@ struct LaunchEnvironment {
     /// The environment of torpord itself, which does not change while torpord runs.
     static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
 
-    /// The PATH for finding programs, unless the app's own variables set one.
+    /// The value of PATH by which programs are found, unless the app's own variables set PATH.
     static let path = inherited["PATH"] ?? ConfigurationSystem.servicePath
 
     private let variables: [(name: String, value: String, entry: String)]
@@ -102,10 +103,10 @@ extension LaunchEnvironment {
     }
 }
 
-/// Finds programs on the PATH as a shell does.
+/// Finds programs on the PATH, by the same rules as a shell.
 enum Executable {
-    /// - Parameter rights: the rights of the app's user, who may have set the PATH: programs that this user cannot
-    ///   reach are skipped.
+    /// - Parameter rights: the rights of the app's user. Programs that this user cannot reach are skipped, because the
+    ///   user may have set the PATH.
     static func find(
         _ name: String,
         path: String?,

@@ -5,9 +5,10 @@ import Engine
 import Linux
 import SystemPackage
 
-/// Why an app cannot be launched with a configuration, as far as that can be known before its present run is ended.
+/// The reason why an app could not be launched with a new configuration, found before the app's current run is ended.
 package enum LaunchObstacle {
-    /// The obstacles, by the names of the apps that have one. Looks up users and paths, which may block.
+    /// The obstacles, by app name; apps without an obstacle are not included. Looks up users and paths, which may
+    /// block.
     package static func find(_ specifications: [AppSpecification]) -> [String: String] {
         var found: [String: String] = [:]
         for specification in specifications { found[specification.name] = find(specification) }
@@ -19,7 +20,8 @@ package enum LaunchObstacle {
             let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
             let directory = Launcher.directory(of: specification, account?.user)
             if isKnown(directory), let problem = problem(ofDirectory: directory, account?.fileRights) { return problem }
-            // The commands of before_start may make the program, and the files with variables.
+            // Do not check the program if it may not exist yet: commands of before_start may create it, and the
+            // environment files.
             guard specification.beforeStart.isEmpty, specification.exec.first.map(isKnown) ?? true else { return nil }
             let facts = try LaunchFacts.find(specification)
             return specification.container == nil ? problem(ofProgram: facts.executable, account?.fileRights) : nil
@@ -28,7 +30,8 @@ package enum LaunchObstacle {
         }
     }
 
-    /// Whether a text has no settings, whose values are known only at the launch.
+    /// Whether the value of a text is known before the launch: the text contains no names of settings, whose values are
+    /// known only at the launch.
     private static func isKnown(_ text: String) -> Bool { SettingTemplate.names(in: text).isEmpty }
 
     private static func problem(ofDirectory path: String, _ rights: FileRights?) -> String? {
@@ -36,7 +39,7 @@ package enum LaunchObstacle {
             let isFolder = try FileRights.status(path, as: rights).kind == .directory
             return isFolder ? nil : "could not enter its directory \(path): it is not a folder"
         } catch {
-            // Other errors may be those of these rights, and not of the launch.
+            // Other errors may be caused by the rights of this check, and need not affect the launch.
             guard error == .noSuchFileOrDirectory || error == .notDirectory else { return nil }
             return "could not enter its directory \(path): \(error)"
         }

@@ -7,16 +7,16 @@ import EventSources
 import Lifecycle
 import Linux
 
-/// What a launch reads from disks, the user database and the app's files. Each of these may block, so a background
-/// thread reads them.
+/// What a launch reads from disks, from the user database and from the app's files. A background thread does this,
+/// because each of these reads may block.
 struct LaunchFacts: Sendable {
     /// The account that the app runs as; nil for the supervisor's own user.
     var account: Account?
-    /// The accounts that own the app's sockets; nil if they were known before the launch.
+    /// The accounts that own the app's sockets; nil if they are known already.
     var named: SocketAccounts?
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
-    /// Why the files with the app's settings could not be written; nil if they were written, or are not needed.
+    /// Why the files with the app's settings could not be written; nil if they were written, or if the app needs none.
     var settingsProblem: String?
     var executable: String
     /// The app's working directory.
@@ -55,7 +55,7 @@ struct LaunchFacts: Sendable {
         } catch {
             throw LaunchError(error.description)
         }
-        // Reject too many variables here: execve(2) limits their size, so no launch could pass them on.
+        // Reject too many variables now: execve(2) limits their size, so no launch could succeed.
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
             throw LaunchError(
@@ -83,11 +83,11 @@ struct LaunchFacts: Sendable {
     private static let mostBytes = 192 << 10
 }
 
-/// A read on a background thread, for a launch in progress.
+/// A read on a background thread for a launch that is in progress.
 final class LaunchReading {
     /// Whether the launch was superseded. The read may still wait for a disk, but its result is ignored.
     fileprivate(set) var isCancelled = false
-    /// Starts the reading for the next launch when this reading ends; nil if no launch waits.
+    /// Starts the next launch's read when this one ends; nil if no launch waits.
     fileprivate(set) var next: (() -> Void)?
 }
 
@@ -121,7 +121,7 @@ extension Launcher {
         }
     }
 
-    /// Cancels the read for a launch that was superseded, and reports, once, that this launch failed.
+    /// Cancels the read for a launch that was superseded. Reports, once, that this launch failed.
     func cancelReading(_ app: AppRuntime) {
         guard let reading = app.reading else { return }
         if reading.isCancelled {
@@ -134,8 +134,8 @@ extension Launcher {
 }
 
 extension AppRuntime {
-    /// Whether hooks of the app run, something is read for its launch, or the launch waits for the end of a bundle's
-    /// trial.
+    /// Whether the app's launch is being prepared: its hooks run, its files are being read, or it waits for the end of
+    /// a bundle's trial.
     var isPreparing: Bool { self.hooks != nil || self.reading != nil || run.trial != nil }
 }
 

@@ -17,9 +17,9 @@ import WireText
 
 /// Makes the launch plan that torpor-keeper carries out.
 extension Launcher {
-    /// The `oom_score_adj` with which an app starts: that of its state's profile, but not less than apps inherit,
-    /// since an app must not inherit torpord's own protection. A value below 0 needs a privilege, so it is set after
-    /// the app's exec.
+    /// The `oom_score_adj` with which an app starts: the value of its state's profile, but at least the value that apps
+    /// inherit, because an app must not have torpord's own protection. A lower value is set only after the app's exec,
+    /// because lowering the value needs a privilege.
     static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
         let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
@@ -52,7 +52,7 @@ extension Launcher {
     }
 
     /// The limit of open descriptors with which apps start if torpord runs as a service: 1024, although torpord's own
-    /// limit is higher. Programs that use select(2) cannot handle more.
+    /// limit is higher. Programs that use select(2) cannot handle more descriptors.
     private func descriptorLimit(
         of specification: AppSpecification
     ) -> [(resource: Int32, soft: UInt64, hard: UInt64)] {
@@ -64,7 +64,8 @@ extension Launcher {
         return [(resource, usual, hard)]
     }
 
-    /// An app's working directory. A user's home is used only if it exists: users such as ‘nobody’ may have none.
+    /// An app's working directory. The user's home directory is used only if it exists, because system users often have
+    /// none.
     package nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
         specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
@@ -84,7 +85,7 @@ extension Launcher {
             variables["PATH"] = LaunchEnvironment.path
         }
         let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
-        // Environment files and the configuration may override TMPDIR.
+        // Set TMPDIR first, so that environment files and the configuration can override it.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
         let given = LaunchEnvironment.given(to: specification)
@@ -140,11 +141,11 @@ extension Launcher {
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {
-            // First check whether the directory exists: on a disk that hangs, looking up a path does not block, but
-            // making a directory does.
+            // First check whether the directory exists. If the disk hangs, making a directory blocks, but looking up a
+            // known path does not.
             let there = try? File.status(state)
             if there?.kind != .directory {
-                // With these modes, other users can list neither the apps nor what they keep.
+                // With these modes, other users can list neither the apps nor the files in their directories.
                 if let parent = File.parent(of: state) { try File.makeDirectories(parent, mode: 0o711) }
                 try File.makeDirectories(state, mode: 0o700)
             }
@@ -179,8 +180,8 @@ extension Launcher {
         }
     }
 
-    /// Makes directories and sockets at the first launch; later launches keep them. `held`: the notify socket of an
-    /// earlier torpord.
+    /// Creates directories and sockets at the first launch; later launches use them again. `held`: the notify socket of
+    /// an earlier torpord.
     func prepare(
         _ app: AppRuntime,
         _ user: User?,
@@ -188,7 +189,7 @@ extension Launcher {
         channel: Descriptor? = nil,
         holdsNotify: Bool = true
     ) throws(LaunchError) {
-        // If an earlier torpord left the notify socket, the directories exist as well.
+        // If an earlier torpord has left the notify socket, it has also created the directories.
         if held == nil {
             try makeDirectories(app, user)
             giveNodes(of: app, to: user)
@@ -218,8 +219,8 @@ extension Launcher {
             // `unowned` is safe here: the app owns this event source, and outlives it.
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
                 [unowned self, unowned app] _ in
-                // Usually only one datagram waits, and checking for a second costs as much as reading one. If more
-                // wait, the event loop calls this again.
+                // Read one datagram at a time: usually only one waits, and checking for another costs as much as
+                // reading one. If more wait, the event loop calls this closure again.
                 self.supervisor.notifySockets.readNotifySocket(app, atMost: 1)
             }
         } catch {

@@ -21,9 +21,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// Reads environment files for launches, and checks readiness files, several at a time: if one app's disk hangs,
     /// the other apps must not wait.
     let reads: BackgroundWorker
-    /// What to call when a command that torpord launched has ended, by the command's pid.
+    /// Handlers for the exits of commands that torpord has launched, by the pid of the command.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
-    /// Processes that ended commands have left running, and that torpord is killing.
+    /// Processes that commands have left running when they ended, and that torpord is killing.
     var commandRemains: [CommandRemains] = []
     /// The cgroups of checks that run, or have left processes.
     let checks = CheckCgroups()
@@ -33,8 +33,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
-    /// Launches that wait until it is known whether the previous version of their bundle is restored, for each bundle
-    /// on trial whose launch has failed.
+    /// The trials of bundles for which a launch has failed, by bundle. Launches from such a bundle wait until it is
+    /// decided whether the previous version is put back.
     var trials: [String: BundleTrial] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
@@ -44,8 +44,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         reads = BackgroundWorker(supervisor.loop, named: "launches", isInOrder: false)
     }
 
-    /// Cancels launches that were superseded while their hooks ran or their files were read: they have no process yet,
-    /// so no exit would end them.
+    /// Cancels launches that were superseded while their hooks ran or their files were read. Such a launch has no
+    /// process yet, so no exit would end it.
     package func touched(_ apps: [AppRuntime]) {
         followTrials(apps)
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
@@ -68,14 +68,14 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
         guard app.specification.bundle != nil else { return prepareData(app, order) }
-        // Verify the bundle first, since its files are copied into the data folders. Reading all of it may take
-        // minutes.
+        // Verify the bundle first, because `first_launch` copies files of the bundle into the data folders. Reading all
+        // of the bundle may take minutes.
         deliver(.launchHeld, to: app.id)
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
             guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
-            // The configuration has changed: the manifest of the version that was put back may differ. So refuse this
-            // launch.
+            // Refuse this launch, because it was planned with the manifest of the failed version. A retry uses the
+            // manifest of the version that was put back.
             guard !isPutBack else { return self.launchRefused(app, "waits for the version that was put back") }
             self.verify(app, order)
         }
@@ -101,7 +101,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Continues a launch with `next`: at once, or if the app's protected data is locked, when it is readable again.
+    /// Continues a launch with `next`: at once, or, if the app's protected data is locked, as soon as it is readable.
     private func whileReadable(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping (Launcher) -> Void) {
         if let refusal = supervisor.protection.refusal(of: app) { return launchRefused(app, refusal, isFinal: true) }
         let isStopped = supervisor.protection.stops(app, order) { [weak self] in
@@ -136,8 +136,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
 
-    /// Returns a function that continues a launch with `next`, or ends the launch if it was superseded in the
-    /// meantime.
+    /// Makes a function that continues a launch with `next`, or ends the launch if it was superseded in the meantime.
     private func continuation(
         of app: AppRuntime,
         _ order: LaunchOrder,
@@ -151,8 +150,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        // Wait for the store: settings are part of the program's arguments and environment, and so is a queued URL;
-        // answers to permissions are part of its sandbox.
+        // Wait for the store if the launch depends on it: settings and a queued URL are in the program's arguments or
+        // environment, and the answers to permission questions determine its sandbox.
         let needsStore =
             !app.specification.declaredSettings.isEmpty || app.specification.sandbox.mode != nil
             || supervisor.mailboxes.holdsBackLaunch(of: app, order)
@@ -196,8 +195,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // The launch needs no account, file or socket owner to be looked up. Finding the program with the supervisor's
-        // own rights does not block.
+        // This launch needs no lookup of an account, file or socket owner, and finding the program with the
+        // supervisor's own rights does not block, so no background thread is needed.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -205,7 +204,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// - Parameter specification: the app's specification, in which the values of settings are inserted.
+    /// - Parameter specification: the app's specification, in which names of settings are replaced by their values.
     func launch(
         _ app: AppRuntime,
         _ order: LaunchOrder,
@@ -301,7 +300,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     func startProbe(_ app: AppRuntime) {
-        // An app in a container cannot be probed before podman has started the container.
+        // Do not probe an app in a container before podman has started the container.
         guard containers.isRunning(app) != false else { return }
         guard case .probe(let probe) = app.specification.readiness, app.run.probe == nil,
             coordinator.machine(app.id).transition == .launching
@@ -310,7 +309,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.run.probe?.start()
     }
 
-    /// ELIBACC, which the launching child reports if the program is there and its interpreter is not (child.c).
+    /// ELIBACC. The child that executes the app reports it if the program exists but the program's interpreter does not
+    /// (child.c).
     private static let noInterpreter = Errno(rawValue: 79)
 
     private func sentence(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
@@ -343,11 +343,11 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     /// Called when no process was launched: stores the reason, and reports the failure to the core.
     ///
-    /// - Parameter isFinal: whether a retry would fail for the same reason, so that there is none.
+    /// - Parameter isFinal: whether a retry would fail for the same reason; if so, the core does not retry.
     func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
-        // The app's ending, which the core reports next, is logged with this sentence.
+        // The core reports the app's ending next, and that ending is logged with this sentence.
         app.run.refusal = sentence
         deliver(isFinal ? .launchRefused : .launchFailed, to: app.id)
     }
@@ -378,7 +378,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The file that standard error is appended to; nil if it goes elsewhere.
+    /// The file to which standard error is appended; nil if standard error has another target.
     private func errorFile(of app: AppRuntime) -> String? {
         guard case .file(let path) = app.specification.standardError else { return nil }
         return path.hasPrefix("/") ? path : supervisor.runtime.logs + "/" + path
@@ -386,7 +386,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // If torpor-keeper held the FIFO, its owner was set before.
+        // If torpor-keeper held the FIFO, an earlier torpord has set its owner.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
@@ -414,7 +414,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     /// Called when an app has new output, which is in the app's log already.
     package func outputArrived(_ app: AppRuntime) {
-        // If the app is suspended, it wrote this output before it was stopped, or another process has continued it.
+        // If the app is suspended, either it wrote this output before it was stopped, or another process has continued
+        // it: find out.
         supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }
@@ -441,8 +442,8 @@ extension Launcher {
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
         var given = specification.map { Containers.forPodman(LaunchEnvironment.given(to: $0), $0) } ?? [:]
-        // A command outside the app's sandbox was configured by the machine's owner. Variables from a bundle's
-        // manifest, which is not trusted, must not affect what it runs.
+        // A command that runs outside the app's sandbox belongs to the machine's owner. Variables from a bundle's
+        // manifest, which is not trusted, must not affect such a command.
         let isOutside = app.specification.sandbox.mode != nil && facts.sandbox == nil
         if let bundle = app.specification.bundle, isOutside {
             for name in bundle.variables { given[name] = nil }
@@ -490,7 +491,7 @@ package protocol OutputFollower: AnyObject {
 }
 
 extension AppRuntime {
-    /// The clients that follow the app's log, even if the app has never run.
+    /// The clients that follow the app's log. An app that has never run can have some too.
     package var outputFollowers: [any OutputFollower] {
         get { slots[OutputFollowersSlot.self, default: []] }
         _modify { yield &slots[OutputFollowersSlot.self, default: []] }

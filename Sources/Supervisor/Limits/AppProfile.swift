@@ -7,8 +7,8 @@ import Permissions
 package import Processes
 
 extension AppSpecification {
-    /// The app's resource profile in a state: `resources.STATE`, and the state's defaults for values that it leaves
-    /// out.
+    /// The app's resource profile in a state: the values of `resources.STATE`, and the state's defaults for values that
+    /// are not set there.
     package func profile(in state: AppState) -> StateProfile {
         var profile = StateProfile(of: state)
         guard let configured = self.resources[state] else { return profile }

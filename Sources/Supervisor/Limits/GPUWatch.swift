@@ -9,7 +9,8 @@ import Processes
 
 /// Reads how long processes have kept the engines of graphics cards busy. Tests replace it.
 protocol EngineTimeReader: Sendable {
-    /// The times of these processes so far. Called on a background thread, since a graphics driver may block the read.
+    /// The times for which these processes have used the engines so far. Called on a background thread, because a
+    /// graphics driver may block the read.
     func times(of processes: [Int32]) -> EngineTimes
 }
 
@@ -20,9 +21,9 @@ struct KernelEngineTimes: EngineTimeReader {
 
 /// Finds apps that use a graphics card in the background (`gpu_background`).
 ///
-/// Each time an app has been in the background for ``patience``, it is measured once, over ``interval``. After
-/// ``patience``, the card has finished what the app drew as it left the foreground, so that does not count. More than
-/// ``share`` of an engine's time counts as use.
+/// An app is measured once each time that it enters the background. The measurement begins after ``patience``, when the
+/// card has finished what the app drew on leaving the foreground, and lasts ``interval``. If the app uses more than
+/// ``share`` of an engine's time, it counts as using the card.
 final class GPUWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
@@ -33,7 +34,7 @@ final class GPUWatch: Room, LifecycleObserver {
     static let patience = Duration.seconds(5)
     /// The time between the two readings of a measurement.
     static let interval = Duration.seconds(2)
-    /// The part of an engine's time from which on the app counts as using the graphics card.
+    /// The share of an engine's time above which an app counts as using the graphics card; 0.01 is 1 %.
     static let share = 0.01
     /// The most processes of an app that are measured.
     private static let mostProcesses = 256
@@ -52,7 +53,8 @@ final class GPUWatch: Room, LifecycleObserver {
                 continue
             }
             guard isInBackground(app) else {
-                // Measure the app again when it returns to the background.
+                // The app has left the background: drop its measurement, so that the app is measured again when it
+                // returns there.
                 if app.run.gpuLook != nil { app.run.gpuLook = nil }
                 continue
             }
@@ -110,7 +112,7 @@ final class GPUWatch: Room, LifecycleObserver {
     }
 }
 
-/// The measurement of an app that is in the background.
+/// A measurement of an app that is in the background.
 private final class GPULook {
     var timer: TimerSource?
     var first: (times: EngineTimes, at: Duration)?

@@ -9,21 +9,22 @@ package import Processes
 
 /// Apps that wait for the resource profile of their state.
 ///
-/// Profiles are applied when the loop has nothing more urgent, for about a millisecond a turn. The app gets the
-/// profile of its state at that time, not of states that it passed through since it was added. An app that has its
-/// profile already costs nothing.
+/// Profiles are applied when the event loop has nothing more urgent to do, for about a millisecond in each turn. An app
+/// gets the profile of the state that it has then, not of states that it has only passed through while it waited. For
+/// an app that has the right profile already, nothing is done.
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile was not applied completely: the kernel limits how often an unprivileged process may change
-    /// an autogroup.
+    /// Apps whose profile was not applied completely, because the kernel limits how often an unprivileged process may
+    /// change an autogroup. They are tried again.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
     /// The kinds of failure that were logged.
     private var told: Set<ProfileFailure.Kind> = []
 
     private static let portion = Duration.milliseconds(1)
-    /// The time between two tries: the kernel lets an unprivileged process change autogroups ten times a second.
+    /// The time between two tries, in the case that the kernel refuses: it lets an unprivileged process change
+    /// autogroups ten times a second.
     private static let pause = Duration.milliseconds(110)
 
     /// Queues the app, unless it is queued already, and calls `work` for it when its turn comes.
@@ -48,8 +49,8 @@ final class ProfileQueue {
         if isWorking { loop.later { [weak self] in self?.turn(loop, work) } }
     }
 
-    /// Calls `work` for the app a little later, and again while it returns `.again`. After `.alone`, no other app is
-    /// tried in this turn: it would fail too.
+    /// Calls `work` for the app a little later, and again while it returns `.again`. If `work` returns `.alone`, no
+    /// other app is tried in this turn, because that would fail too.
     func addLater(_ app: AppID, _ loop: EventLoop, _ work: @escaping (AppID) -> Repeat) {
         again.append(app)
         if againTimer == nil {
@@ -58,7 +59,7 @@ final class ProfileQueue {
         }
     }
 
-    /// What remains to be done for an app. After `alone`, no other app is tried in this turn of the event loop.
+    /// What to do next for an app. After `alone`, no other app is tried in this turn of the event loop.
     enum Repeat {
         case nothing
         case again
@@ -83,7 +84,8 @@ final class ProfileQueue {
         if again.isEmpty { againTimer = nil } else { againTimer?.arm(after: Self.pause) }
     }
 
-    /// Whether to log this failure: each kind is logged once, and never that a thread keeps a value of its own choice.
+    /// Whether to log this failure. Each kind of failure is logged once. It is never logged that a thread has chosen a
+    /// value for itself.
     func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
 }
 
@@ -106,7 +108,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Makes sure that the app has, or will get, the profile of its state; called for each app that the core touched.
+    /// Gives the app the profile of its state, or queues it for that. Called for each app whose state the core has
+    /// changed.
     func checkProfile(_ app: AppRuntime) {
         guard !app.isInProfileQueue, let tree = app.run.tree, let state = wantedProfile(app) else { return }
         guard app.specification.profile(in: state) != tree.profile else {
@@ -128,10 +131,11 @@ package final class Shares: ShellRoom, LifecycleObserver {
         profiles.add(app, loop) { [weak self] id in self?.giveProfile(id) }
     }
 
-    /// The state whose profile the app should have; nil to keep its present profile until its transition is over.
+    /// The state whose profile the app should have; nil if the app keeps its current profile until its transition is
+    /// over.
     ///
-    /// So a lower profile follows only when the app has stopped, or has answered that it is in the background; a
-    /// launched app gets its profile when it is ready. A oneshot does its work during the launch, so it gets the
+    /// So an app gets a lower profile only when it has stopped, or has answered that it is in the background. An app
+    /// that is launched gets its profile when it is ready. A oneshot does its work during the launch, so it gets the
     /// profile of its state at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
         let machine = coordinator.machine(app.id)
@@ -204,7 +208,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         guard let state = app.run.profileState else {
             return (tree.profile == .ordinary ? .active : nil, [], missing)
         }
-        // Applying a profile that is in force only checks it.
+        // Applying the current profile again changes nothing, and reports what is in force.
         let report = tree.apply(tree.profile)
         return (state, report.done, report.failed + missing)
     }
@@ -217,7 +221,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
 }
 
 extension AppState {
-    /// A state with a greater share of the machine has a higher number.
+    /// A rank of the states: a state with a greater share of the machine has a higher number.
     fileprivate var share: Int {
         switch self {
         case .notRunning: 0

@@ -7,14 +7,14 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Limits of an app as a whole. The app's cgroup enforces the limits for which it has the controllers. Without the
+/// Limits of an app as a whole. The app's cgroup enforces each limit for which it has the controller. Without the
 /// memory controller torpord checks the memory once a second; without the pids controller the number of tasks is not
 /// limited. An app that comes near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
-    /// How many apps are checked in one turn of the event loop; this takes about a millisecond.
+    /// The most apps to check in one turn of the event loop; checking them takes about a millisecond.
     private static let portion = 25
-    /// The interval of checks if the kernel enforces every limit: then they only serve to warn apps at 80 %.
+    /// The interval of checks if the kernel enforces all limits, so that checks only warn apps at 80 %.
     private static let slowInterval = Duration.seconds(5)
 
     /// Writes the limits to the cgroup into which an app is about to be launched.
@@ -43,8 +43,7 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Pass `.max` as the old limit: with the real one, the limit would count as unchanged, and would not be
-            // written.
+            // Pass `.max` as the old limit, so that the limit counts as changed and is written again.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))
@@ -78,7 +77,7 @@ extension Shares {
         guard isToBeLookedAt(app) else { return }
         listenToPressure(of: app)
         if memoryTimer == nil { memoryTimer = try? loop.timer { [weak self] in self?.lookAtMemory() } }
-        // An app that was just launched may be due sooner than the others.
+        // The timer may be set to the long interval, which is too late for an app that was just launched.
         let next = loop.now + Self.lookInterval
         if memoryTimer?.deadline.map({ $0 > next }) ?? true { memoryTimer?.arm(at: next) }
     }
@@ -89,7 +88,7 @@ extension Shares {
         return machine.state != .suspended && machine.transition != .terminating
     }
 
-    /// Lets the kernel report when the app starts to wait for memory, if the kernel enforces the app's memory limit.
+    /// Asks the kernel to report when the app has to wait for memory, if the kernel enforces the app's memory limit.
     private func listenToPressure(of app: AppRuntime) {
         guard app.run.pressureSource == nil, let tree = app.run.tree, tree.hasMemoryController,
             let path = tree.cgroupPath,
@@ -115,7 +114,7 @@ extension Shares {
         let apps = apps.filter { isToBeLookedAt($0) }
         if apps.isEmpty { memoryTimer = nil }
         guard !apps.isEmpty else { return }
-        // Apps without a cgroup share one reading of /proc.
+        // Read /proc once for all apps without a cgroup.
         judge(apps.filter { $0.run.tree?.cgroupPath == nil })
         let isSlow = apps.allSatisfy { $0.run.tree?.hasMemoryController ?? true }
         look(
@@ -152,7 +151,7 @@ extension Shares {
 
     /// An app is warned when its memory exceeds this, in percent of its memory limit.
     private static let warningPercent: UInt64 = 80
-    /// A warned app may be warned again after its memory was below this, in percent of its memory limit.
+    /// A warned app can be warned again only after its memory has fallen below this, in percent of its memory limit.
     private static let calmPercent: UInt64 = 70
 
     private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
@@ -181,19 +180,19 @@ extension Shares {
 }
 
 extension Incarnation {
-    /// The app's memory in bytes at the last step of lowering it to a new limit; nil if no lowering is in progress.
+    /// The app's memory in bytes at the last step, while torpord lowers it step by step to a new limit; otherwise nil.
     var loweredFrom: UInt64? {
         get { slots[LoweredFromSlot.self] }
         set { slots[LoweredFromSlot.self] = newValue }
     }
 
-    /// Fires when the app's memory must be lowered by another step.
+    /// Fires when it is time for the next step of lowering the app's memory.
     var limitTimer: TimerSource? {
         get { slots[LimitTimerSlot.self] }
         set { slots[LimitTimerSlot.self] = newValue }
     }
 
-    /// Whether the app was warned that it comes near its memory limit, and is still near.
+    /// Whether the app was warned, and its memory has not fallen below `calmPercent` since.
     var isNearLimit: Bool? {
         get { slots[IsNearLimitSlot.self] }
         set { slots[IsNearLimitSlot.self] = newValue }

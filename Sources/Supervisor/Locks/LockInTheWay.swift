@@ -4,10 +4,11 @@ import Engine
 package import Linux
 package import TorporAPI
 
-/// A file lock that keeps an app from staying suspended (docs/lifecycle.md, "Background time", Locks).
+/// A file lock because of which an app must not stay suspended (docs/lifecycle.md, "Background time", Locks).
 struct LockInTheWay: Hashable {
     let held: HeldLock
-    /// Whether a process outside the app waits for the lock; `waiter` is its pid, nil if that is unknown.
+    /// Whether a process outside the app waits for the lock. `waiter` is the pid of that process; nil if it is not
+    /// known.
     var isAwaited: Bool
     var waiter: Int32?
 
@@ -16,7 +17,7 @@ struct LockInTheWay: Hashable {
         LockInfo(file: held.shownPath, kind: held.lock.kind.rawValue, holder: held.holder, waiter: waiter)
     }
 
-    /// `process 12 holds a lock on /var/lib/x (flock), for which process 34 (psql) waits`.
+    /// An example: `process 12 holds a lock on /var/lib/x (flock), for which process 34 (psql) waits`.
     var sentence: String {
         let lease = held.lock.kind == .lease
         var text = "process \(Self.shown(held.holder)) holds a \(lease ? "lease" : "lock") on \(held.shownPath)"
@@ -36,7 +37,7 @@ struct LockInTheWay: Hashable {
 }
 
 extension HeldLock {
-    /// The path of the locked file, fit for one line; its device and inode if the path is unknown.
+    /// The path of the locked file, made fit for one line; if the path is not known, the file's device and inode.
     var shownPath: String {
         if let path { return Readable.line(path) }
         guard let file = lock.file else { return "a file" }
@@ -46,9 +47,9 @@ extension HeldLock {
     /// The lock, as reports show it.
     package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
-    /// Whether the lock is on one of these files, or on a file in one of these folders (`shared_resources`), and is
-    /// not merely that of an idle SQLite connection. If so, the app must not stay suspended while it holds the lock,
-    /// even if no process waits for it. `others`: the app's other locks.
+    /// Whether the lock is on one of these files or below one of these folders (`shared_resources`), and is more than
+    /// the lock of an idle SQLite connection. If so, the app must not stay suspended while it holds the lock, even if
+    /// no process waits for the lock. `others`: the app's other locks.
     func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
         guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
             return false
@@ -59,7 +60,8 @@ extension HeldLock {
     }
 
     private static func isWithin(_ path: String, _ resource: String) -> Bool {
-        // Compare bytes: Swift's string comparison takes some names for equal that are different files.
+        // Compare bytes: Swift's string comparison considers some names equal (Unicode equivalence) that name different
+        // files.
         guard path.utf8.starts(with: resource.utf8) else { return false }
         return resource.hasSuffix("/") || path.utf8.count == resource.utf8.count
             || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
@@ -80,19 +82,19 @@ extension HeldLock {
         lock.kind == .posix && !lock.isExclusive && lock.range == 128...128 && path?.hasSuffix("-shm") ?? false
     }
 
-    /// The bytes that SQLite locks to read: SHARED_FIRST and SHARED_SIZE of its os.h.
+    /// The range of bytes that SQLite locks for reading: SHARED_FIRST and SHARED_SIZE of its os.h.
     private static let readersRange: ClosedRange<UInt64> = 0x4000_0002...(0x4000_0002 + 509)
 }
 
 /// Resolves symbolic links in paths of the configuration.
 enum SharedPaths {
-    /// The path without symbolic links; nil if no file is there, or if the kernel does not have all of the path in
-    /// memory. So this never waits for a disk.
+    /// The path without symbolic links; nil if no file is there, or if the kernel does not have the whole path in
+    /// memory. Because of this condition, the function never waits for a disk.
     static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
 }
 
 extension Incarnation {
-    /// The locks that kept the app from staying suspended.
+    /// The locks because of which the app must not stay suspended.
     var locksInTheWay: [LockInTheWay]? {
         get { slots[LocksInTheWaySlot.self] }
         set { slots[LocksInTheWaySlot.self] = newValue }

@@ -22,13 +22,13 @@ extension LockWatch {
         deliver(.lockHeld, to: app.id)
     }
 
-    /// Checks the locks of a suspended app while it stays suspended.
+    /// Checks the locks of a suspended app at intervals while the app stays suspended.
     func followLocks(_ app: AppRuntime) {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
     /// Called when torpord has again stopped an app that another process had continued. The stop may have cancelled a
-    /// check of the app's locks, and since the app enters no new state, no other event starts the checks again.
+    /// check of the app's locks. Because the app enters no new state, no other event would start the checks again.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {
@@ -43,7 +43,7 @@ extension LockWatch {
 
     // MARK: For its report
 
-    /// Finds the file locks of an app that is about to be ended, as many as can be found in two milliseconds.
+    /// Finds the file locks of an app that is about to be ended, for its report. Stops after two milliseconds.
     func rememberLocks(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let reading = HeldLockReading(tree.quickMembers())
@@ -51,7 +51,8 @@ extension LockWatch {
         app.run.locks = reading.locks.isEmpty ? nil : reading.locks
     }
 
-    /// The locks that kept the app from staying suspended, with the processes that waited, and the app's other locks.
+    /// The locks because of which the app could not stay suspended, with the processes that waited for them, and the
+    /// app's other locks.
     func reportedLocks(_ app: AppRuntime) -> [LockInfo] {
         let inTheWay = app.run.locksInTheWay ?? []
         let others = (app.run.locks ?? []).filter { held in
@@ -60,7 +61,7 @@ extension LockWatch {
         return Self.once(inTheWay.map(\.info) + others.map(\.info))
     }
 
-    /// The texts without repetitions. A file may have several locks with equal descriptions.
+    /// The texts without duplicates: a file may have several locks with the same description.
     private static func once<Text: Hashable>(_ all: [Text]) -> [Text] {
         var seen: Set<Text> = []
         return all.filter { seen.insert($0).inserted }

@@ -9,8 +9,8 @@ import Processes
 
 /// The result of a check of an app's file locks.
 enum LockFinding {
-    /// No lock keeps the app from being suspended. `holds`: the app has locks, or some of its processes could not be
-    /// read.
+    /// No lock keeps the app from being suspended. `holds`: whether the app holds locks, or may hold some because not
+    /// all of its processes could be read.
     case free(holds: Bool)
     /// These locks keep the app from being suspended.
     case inTheWay([LockInTheWay])
@@ -34,21 +34,22 @@ final class LockWatch: Room, LifecycleObserver {
 
     private struct Due {
         let at: Duration
-        /// Whether the app was checked since it was stopped, so that its stored locks are up to date.
+        /// Whether the app's locks were read after it was stopped, so that the stored list of its locks is complete.
         let isKnown: Bool
     }
 
-    /// The time to the first check, for locks that were taken just before the stop; later checks follow while the app
-    /// holds a lock.
+    /// The time until the first check, which finds locks that were taken just before the stop. Later checks follow
+    /// while the app holds a lock.
     private static let soon = Duration.seconds(1)
     private static let interval = Duration.seconds(10)
-    /// The longest that one check may keep the loop busy.
+    /// The longest time for which one check may keep the event loop busy.
     private static let slice = Duration.milliseconds(1)
 
     init(_ engine: Engine, _ recorder: Recorder) {
         self.engine = engine
         self.recorder = recorder
-        // The kernel may take 10 ms to print the table. A table that cannot be read counts as empty.
+        // The kernel may take 10 ms to print its table of locks, so another thread reads it. If the table cannot be
+        // read, this code treats it as empty.
         reader = CoalescingReader(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()
         }
@@ -71,8 +72,8 @@ final class LockWatch: Room, LifecycleObserver {
 
     // MARK: One look
 
-    /// A check of an app's locks that has begun and not ended. A later check of the app takes its place in
-    /// `lockLook`; an event that makes the check needless clears `lockLook`.
+    /// A check of an app's locks that has begun and has not ended. A later check of the app replaces it in `lockLook`;
+    /// an event that makes the check needless sets `lockLook` to nil.
     final class Look {
         let app: AppRuntime
         let tree: ProcessTree
@@ -96,14 +97,15 @@ final class LockWatch: Room, LifecycleObserver {
         let look = Look(app, tree, completion)
         let isRead = look.reading.read(until: Clock.monotonic() + Self.slice)
         if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
-            // Most apps have no locks.
+            // Most apps hold no locks, so most checks end here.
             app.run.lockLook = nil
             app.run.locks = nil
             return completion(.free(holds: false))
         }
         app.run.lockLook = look
         if isRead { return found(look) }
-        // The app has very many descriptors. Most likely no process waits for any of its locks: check that first.
+        // The app has very many descriptors, so reading them takes long. Ask first whether any process waits for a lock
+        // at all: most likely none does.
         let resources = app.specification.sharedResources
         guard resources.isEmpty else { return readOn(look) }
         reader.ask(LockTable.Question(files: nil)) { [weak self] table in
@@ -129,8 +131,8 @@ final class LockWatch: Room, LifecycleObserver {
         )
         reader.ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
-            // The kernel's table also has the locks of processes that cannot be read, if an entry names the holder's
-            // pid.
+            // The kernel's table of locks also shows locks of processes whose descriptors cannot be read, if an entry
+            // contains the holder's pid.
             let others = table.locks.compactMap { lock in
                 lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
                 }
@@ -187,7 +189,7 @@ final class LockWatch: Room, LifecycleObserver {
     private func lookAgain() {
         timer?.disarm()
         let now = loop.now
-        // Apps that are due soon are checked too, so that one reading of the table serves all.
+        // Check apps that are due soon as well, so that the kernel's table is read once for all of them.
         let apps = due.filter { $0.value.at <= now + .milliseconds(100) }
         due = due.filter { apps[$0.key] == nil }
         look(at: apps.map { ($0.key, $0.value.isKnown) }.sorted { $0.0 < $1.0 }[...])
@@ -206,10 +208,11 @@ final class LockWatch: Room, LifecycleObserver {
 
     private func lookAgain(at app: AppRuntime, isKnown: Bool) {
         let id = app.id
-        // One check at a time: a second one would replace the first, which would then never be answered.
+        // Wait for the check in progress: a second check would replace it, and the caller of the first would never get
+        // an answer.
         guard app.run.stop == .none, app.run.lockLook == nil else { return put(id, in: Self.interval) }
-        // A stopped app takes and releases no locks. So if the stored list is complete, only find out for which of its
-        // locks other processes wait.
+        // A stopped app takes and releases no locks. So if the stored list of locks is complete, only the waiters for
+        // these locks have to be found.
         guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }

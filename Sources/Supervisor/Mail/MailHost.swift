@@ -10,10 +10,10 @@ import Store
 /// What mailboxes need from other parts of the supervisor.
 protocol MailHost: AnyObject {
     var store: Store { get }
-    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
-    /// supervisor.
+    /// Calls `body` when everything that is stored has been loaded: at once, unless the supervisor has only just
+    /// started.
     func whenLoaded(_ body: @escaping () -> Void)
-    /// Wakes the app as the event says, and delivers waiting mail.
+    /// Wakes the app into the state that the event asks for, and delivers waiting mail.
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome
     /// Wakes the app for mail that could not wake it before.
@@ -28,7 +28,7 @@ protocol MailHost: AnyObject {
         of app: AppRuntime,
         _ completion: @escaping (String?) -> Void
     ) -> HookRun
-    /// Kills the command `run` of the app, if the command still runs.
+    /// Ends `run`, a command that runs for the app, by killing it if it is still running.
     func end(_ run: HookRun, of app: AppRuntime)
     /// Called when mail about changed settings is being delivered to the app, or was removed.
     func toldOfSettings(_ mail: Mail, _ app: AppRuntime)

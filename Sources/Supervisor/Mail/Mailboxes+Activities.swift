@@ -6,12 +6,13 @@ import Lifecycle
 package import Mailbox
 import Varlink
 
-/// Activities that apps continue. Like URLs, they are mail that is delivered in the foreground. An activity comes in
-/// two messages: the announcement, then the activity itself.
+/// Activities that apps continue. Like URLs, they are mail that is delivered only in the foreground. Each activity is
+/// two messages: an announcement, then the activity itself.
 extension Mailboxes {
     /// Queues an activity for an app that continues it. Returns the number of the mail that has the activity.
     ///
-    /// - Parameter key: identifies the request. If an activity with this key waits already, no other is queued.
+    /// - Parameter key: identifies the request. If an activity with this key is waiting already, a repeated request
+    ///   queues no second one.
     package func continueActivity(
         _ activity: Activity,
         of source: AppRuntime?,
@@ -63,10 +64,8 @@ extension Mailboxes {
         waiting(for: app).filter { $0.draft.message == ActivityMail.continuing }
     }
 
-    /// Removes waiting activities whose delivery has not begun. The app is told that they failed, and so is the client
-    /// that waits for the result.
-    ///
-    /// - Parameter isChosen: whether to remove the activity whose mail has this payload.
+    /// Removes waiting activities whose delivery has not begun. Tells the app, and the client that waits for the
+    /// result, that these activities failed.
     func failActivities(of app: AppRuntime, _ reason: String, where isChosen: (_ payload: JSON) -> Bool) {
         for mail in waitingActivities(app) where !mail.isInFlight {
             guard isChosen(mail.draft.payload) else { continue }
@@ -77,18 +76,19 @@ extension Mailboxes {
         }
     }
 
-    /// Queues the message that an announced activity does not come.
+    /// Queues the message which tells the app that an announced activity will not come.
     private func addFailure(of mail: Mail, _ reason: String, _ app: AppRuntime) {
-        // One message takes the place of another, so no limit is needed.
+        // Add this message even if the mailbox is full: it replaces the activity that has failed, so the mailbox does
+        // not grow.
         let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
         let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
         _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
     }
 
-    /// Removes the announcement of an activity that was withdrawn. An app that was told the announcement already is
-    /// told that the activity does not come.
+    /// Removes the announcement of an activity that was withdrawn. If the app has already received the announcement,
+    /// tells the app that the activity will not come.
     func withdrawAnnouncement(of mail: Mail, _ app: AppRuntime) {
-        // Every activity is queued right after its announcement.
+        // The announcement is the last mail with this topic before the activity: both are queued together.
         let before = waiting(for: app).last { $0.draft.topic == ActivityMail.topic && $0.id < mail.id }
         if let before, before.draft.message == Message.willContinueActivity.rawValue, takeBack(before.id, of: app) {
             return
@@ -109,7 +109,7 @@ extension Mailboxes {
             topic: ActivityMail.sourceTopic,
             message: Message.activityWasContinued.rawValue,
             payload: ["type": .string(type), "by": .string(app.name)],
-            // A newer message replaces one that still waits.
+            // If an earlier message that an activity was continued still waits for the app, this one replaces it.
             coalescing: .latest,
             sender: app.name
         )
@@ -130,7 +130,7 @@ extension Mailboxes {
 }
 
 extension AppRuntime {
-    /// The last activity for the app that failed: it was removed from the mailbox before its delivery.
+    /// The last activity for the app that was removed from the mailbox before its delivery, and so has failed.
     package var failedActivity: AnsweredMail? {
         get { slots[FailedActivitySlot.self] }
         set { slots[FailedActivitySlot.self] = newValue }

@@ -8,11 +8,11 @@ import Mailbox
 import Store
 import Varlink
 
-/// Sends apps mail about their alerts. Such mail waits while the app sleeps, is delivered once, and outlives the app,
-/// torpord and a reboot.
+/// Sends apps mail about their alerts. Such mail waits while the app sleeps, is delivered once, and survives the end of
+/// the app, a restart of torpord and a reboot.
 extension Mailboxes {
-    /// Sends the app mail about an alert that is due. With `wakes`, also wakes the app into the background, if the
-    /// app may be woken.
+    /// Sends the app mail about an alert that is due. If `wakes`, also wakes the app into the background, if the app
+    /// may be woken.
     ///
     /// - Throws: ``Mailbox/Refusal`` if the app's mailbox is full.
     func tellAlert(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) throws(Mailbox.Refusal) {
@@ -23,8 +23,9 @@ extension Mailboxes {
         haveWoken(host.wake(app, Self.event(draft, at: loop.now)), app)
     }
 
-    /// Called with the result of waking an app for mail. Unless the wake was held back, the app's mail about alerts
-    /// wakes it no longer: otherwise, if the app never reads that mail, each start of torpord would wake it again.
+    /// Called with the result of waking an app for mail. From now on, the app's mail about alerts no longer wakes it,
+    /// unless this wake was held back. Otherwise, if the app never reads the mail, each start of torpord would wake the
+    /// app again.
     func haveWoken(_ outcome: WakeOutcome, _ app: AppRuntime) {
         if case .heldBack = outcome { return }
         for mail in waiting(for: app) where mail.draft.topic == AlertMail.topic {
@@ -41,16 +42,16 @@ extension Mailboxes {
         }
     }
 
-    /// The most messages about alerts that may wait for an app. Beyond this number, a user's answer to an alert only
-    /// brings the app to the foreground and is not stored: otherwise the mail of an app that never reads it would
-    /// grow without limit.
+    /// The most messages about alerts that may wait for an app. When this many wait, further answers of users only
+    /// bring the app to the foreground and are not stored: otherwise the mail of an app that never reads any would grow
+    /// without limit.
     private static let mostAnswers = 64
 
     /// Sends the app a user's answer to an alert, even if the app's mailbox is full. Returns the event that brings
     /// the app to the foreground.
     func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
-        // The stored mail must not wake the app: if the app never reads it, each start of torpord would bring the app
-        // to the foreground. The returned event wakes the app, once.
+        // The stored mail does not wake the app: otherwise each start of torpord would bring an app that never reads
+        // its mail to the foreground. The returned event wakes the app once.
         if waiting(for: app).count(where: { $0.draft.topic == AlertMail.topic }) < Self.mostAnswers {
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         }

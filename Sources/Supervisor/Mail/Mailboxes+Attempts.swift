@@ -7,11 +7,12 @@ import Mailbox
 import Processes
 import Store
 
-/// Counts how often mail ends the app that handles it.
+/// Counts how many times a piece of mail has ended the app that handled it.
 ///
-/// Before mail is sent, the store notes which run (launch) of the app gets it. If that run fails or exits before the
-/// app has answered, this counts as an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app
-/// gets the next mail. An ending that no torpord has seen, as after a power failure, does not count.
+/// Before mail is sent, the store records which run (launch) of the app gets the mail. If that run fails or exits
+/// before the app has answered, this counts as one attempt. After `mail_attempts` attempts the mail is no longer
+/// delivered, and the app gets the next mail. An ending that no torpord has observed, for example in a power failure,
+/// does not count.
 extension Mailboxes {
     func beginAttempt(_ id: Int64, _ app: AppRuntime, run: UInt32? = nil) {
         guard let run = run ?? Self.run(of: app), let mail = boxes[app.id]?.beginAttempt(id, in: run) else { return }
@@ -22,14 +23,13 @@ extension Mailboxes {
         defer { atLaunch[app.id] = nil }
         if ending.reason == .exitSuccess { launchedWithURL(app) }
         guard let run = Self.run(of: app) else {
-            // No process was launched, so the app cannot have failed because of the URL in the arguments of the
-            // launch.
+            // No process was launched, so the URL in the arguments of the launch is not to blame.
             if isLoaded, atLaunch[app.id] != nil {
                 endAttempts(app, run: ending.incarnation, counts: false) { $0 == ending.incarnation }
             }
             return
         }
-        // If it is unknown how the run ended, the mail may not be the reason.
+        // If it is not known how the run ended, the mail may not be the cause, so this does not count as an attempt.
         let counts = ending.reason.spoilsDelivery && ending.reason != .unknown
         guard isLoaded else {
             endedBeforeLoad[app.id] = (run, counts)
@@ -38,8 +38,9 @@ extension Mailboxes {
         endAttempts(app, run: run, counts: counts) { $0 == run }
     }
 
-    /// The incarnation whose processes exist, or existed last; nil if none is known. While that incarnation ends, the
-    /// core may have decided on the next one already.
+    /// The number of the app's latest incarnation that has processes, or had them last; nil if none is known. This is
+    /// not the core's number, because the core may already have decided on the next incarnation while this one is
+    /// ending.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
     /// A clause for the text of an ending that names the mail which the app was handling; nil if it was handling none.
@@ -81,10 +82,10 @@ extension Mailboxes {
         }
     }
 
-    /// Decodes stored mail; nil if it cannot be delivered to any app: then it is kept as unhandled.
+    /// Decodes stored mail; nil if it cannot be delivered. Mail that no app can handle is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // An earlier torpord stored this mail as unhandled, and was killed before it removed the mail from the
-        // mailbox.
+        // If the mail is stored as unhandled too, an earlier torpord was killed before it could remove the mail from
+        // the mailbox.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil
@@ -104,6 +105,6 @@ extension Mailboxes {
 }
 
 extension TerminationReason {
-    /// Whether mail that the app had not answered when it ended for this reason may be to blame.
+    /// Whether unanswered mail may be the cause if an app ends for this reason.
     package var spoilsDelivery: Bool { isFailure || self == .exitSuccess }
 }

@@ -10,14 +10,14 @@ package import TorporAPI
 
 /// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// Messages that other apps can handle as well. Every other message is about the app itself, and is removed if
-    /// that app does not handle it.
+    /// Messages that other apps can handle as well. All other messages concern only the app that they were sent to, so
+    /// they are removed if that app does not handle them.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
 
     /// Called when the app answered that it does not handle the mail. Passes the mail on to the next app in the chain.
-    /// At the end of the chain the mail is kept as unhandled.
+    /// If no app is left in the chain, the mail is kept as unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
         guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true
         else {
@@ -28,8 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // An earlier torpord may have been killed after it gave the mail to the next app, and before it removed
-            // the mail from this app's mailbox.
+            // If the next app has the mail already, an earlier torpord was killed after it had passed the mail on and
+            // before it could remove the mail from this app's mailbox.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {
@@ -47,7 +47,7 @@ extension Mailboxes {
             return acknowledged(mail.id, by: app)
         }
         if mail.draft.isOwnEvent { return acknowledged(mail.id, by: app) }
-        // Keep the mail as unhandled for the app that it was sent to first.
+        // Keep the mail as unhandled for the app that got it first.
         let first = chain.asked.first.flatMap { coordinator.id(of: $0) }.map { apps[$0] } ?? app
         var kept = mail
         kept.setChain(chain)
@@ -55,7 +55,8 @@ extension Mailboxes {
         acknowledged(mail.id, by: app)
     }
 
-    /// The names of the existing apps that get the mail if `app` does not handle it.
+    /// The names of the apps that the mail is passed on to, in this order, if `app` does not handle it. Apps that do
+    /// not exist are left out.
     private func next(for mail: Mail, after app: AppRuntime) -> [String] {
         let topic = mail.draft.topic
         if topic == OpenedURL.topic { return nextHandlers(of: mail, after: app) }
@@ -65,7 +66,7 @@ extension Mailboxes {
         }
     }
 
-    /// The mail as the next app gets it, and how it wakes that app; nil if that app does not accept the topic.
+    /// The mail in the form for the next app, and how it wakes that app; nil if that app does not accept the topic.
     private func draft(
         _ mail: Mail,
         _ chain: MailChain,
@@ -106,7 +107,7 @@ extension Mailboxes {
             case .failure(let problem):
                 completion(.failure(.refused(.failed("it cannot be read: \(problem)"), topic: "")))
             case .success(let rows):
-                // Another client may have removed the mail by now.
+                // Another client may have removed the mail since the request.
                 guard let item = rows.first, self.unhandled.has(id, of: app) else { return completion(.failure(.gone)) }
                 self.replay(item, of: app, to: next, by: person, completion)
             }

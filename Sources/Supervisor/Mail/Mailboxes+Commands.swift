@@ -7,21 +7,21 @@ import Mailbox
 import Processes
 import TorporAPI
 
-/// URLs for apps that have neither a delegate nor a signal for openURL. Such an app gets a URL as an argument of its
-/// launch (`%u` in `exec`), or by a command that runs while the app is active (`open_command`).
+/// URLs for apps that have neither a delegate nor a signal for openURL. Such an app gets a URL in the arguments of its
+/// launch (`%u` in `exec`), or from a command that torpord runs while the app is active (`open_command`).
 ///
-/// Both ways count as attempts, like messages: before anything is started, the store notes which launch of the app
-/// gets the URL. A URL that ends the app `mail_attempts` times is kept as unhandled.
+/// Attempts are counted as for messages: before the program or the command is started, the store records which launch
+/// of the app gets the URL. A URL that has ended the app `mail_attempts` times is kept as unhandled.
 extension Mailboxes {
     // MARK: At a launch
 
-    /// Whether the app's launch must wait until the URLs that an earlier torpord has stored for it are loaded.
+    /// Whether the app's launch must wait until the URLs that are stored for it are loaded.
     package func holdsBackLaunch(of app: AppRuntime, _ order: LaunchOrder) -> Bool {
         !isLoaded && order.foreground && passesURLs(app)
     }
 
-    /// The URL that goes into the arguments of the launch; nil for none. The URL counts as opened when the app is
-    /// ready.
+    /// The URL that goes into the arguments of the launch; nil if there is none. The URL counts as opened when the app
+    /// is ready.
     package func urlForLaunch(of app: AppRuntime, _ order: LaunchOrder) -> String? {
         guard isLoaded, order.foreground, passesURLs(app) else { return nil }
         let waiting = boxes[app.id]?.items.first { $0.url != nil && !isBeingTold($0.id, to: app) }
@@ -43,21 +43,22 @@ extension Mailboxes {
         if to == .active { launchedWithURL(app) }
     }
 
-    /// Counts the URL that an app was launched with as opened: the app is ready, or has ended with success.
+    /// Counts the URL in the arguments of the app's launch as opened, because the app is ready or has exited
+    /// successfully.
     func launchedWithURL(_ app: AppRuntime) {
         guard let id = atLaunch.removeValue(forKey: app.id), let mail = mail(id, of: app) else { return }
         app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: nil)
         acknowledged(id, by: app)
     }
 
-    /// Continues with the URL that an earlier torpord launched the app with.
+    /// Continues the delivery of the URL in the arguments with which an earlier torpord launched the app.
     func resumeURLAtLaunch(of app: AppRuntime) {
         guard passesURLs(app), let run = Self.run(of: app),
             let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
         else { return }
         let isLaunching = machine(app).transition == .launching
-        // Do nothing if the app gets URLs through its open_command: that command may have been killed with the
-        // earlier torpord, and is run again.
+        // If the app gets URLs through its open_command, do nothing here: the command is run again, because it may have
+        // been killed together with the earlier torpord.
         guard isLaunching || urlRoute(app) == .launch else { return }
         isUnderWay(mail.id, to: app)
         atLaunch[app.id] = mail.id
@@ -86,7 +87,7 @@ extension Mailboxes {
             isOver = true
             guard let self, let app else { return }
             self.openCommands[app.id] = nil
-            // If the URL is no longer being delivered, the app has ended or the URL was dropped: ignore the result.
+            // If the URL is no longer being delivered, ignore the result: the app has ended, or the URL was dropped.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {

@@ -55,13 +55,13 @@ extension Mailboxes {
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
-                    // Mail whose delivery has begun cannot be taken back.
+                    // If the delivery of the mail has begun, the mail cannot be taken back: report success.
                     guard let id, self.takeBack(id, of: app) else { return completion(.success(result)) }
                     app.tokens.giveBack(request.token)
                     self.record(app)
                     return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
                 }
-                // The message has coalesced with other mail, and cannot be taken back.
+                // The message was merged with other mail, so it cannot be taken back.
                 if result.change != "repeated" {
                     app.tokens.giveBack(request.token)
                     self.record(app)
@@ -133,7 +133,7 @@ extension Mailboxes {
         return (id, result)
     }
 
-    /// Whether the mail waits, and its delivery has not begun.
+    /// Whether the mail is in the mailbox, and its delivery has not begun.
     private func waits(_ id: Int64, _ app: AppRuntime) -> Bool {
         mail(id, of: app) != nil && !isBeingTold(id, to: app)
     }
@@ -186,7 +186,7 @@ extension Mailboxes {
         )
     }
 
-    /// How a message that is posted wakes the app; nil if it does not wake the app.
+    /// How a posted message wakes the app; nil if the message wakes no app.
     func wakeOrder(_ rule: TopicRule, isUrgent: Bool, isRemote: Bool, _ app: AppRuntime) -> Wake? {
         guard isUrgent else { return nil }
         if isRemote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
@@ -202,15 +202,15 @@ extension Mailboxes {
 
     // MARK: Topics
 
-    /// The app's rule for a topic: from its subscription, else from its configuration. Nil if the app does not accept
-    /// the topic.
+    /// The app's rule for a topic: from its subscription, or otherwise from its configuration. Nil if the app does not
+    /// accept the topic.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
         if topic == ActivityMail.topic { return hearsActivities(app) ? Self.urlRule : nil }
         if topic == OpenedURL.topic { return urlRoute(app) == nil ? nil : Self.urlRule }
         return app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
     }
 
-    /// Whether mail stays in the mailbox after a signal has announced it.
+    /// Whether mail stays in the mailbox after a signal has announced it, until the app takes it.
     func keepsUntilTaken(_ draft: MailDraft, _ app: AppRuntime) -> Bool {
         rule(for: draft.topic, app)?.keep ?? false
     }
@@ -285,7 +285,7 @@ extension Mailboxes {
         return status
     }
 
-    /// Gives the app its waiting mail, which is removed unless the request keeps it.
+    /// Gives the app its waiting mail. This mail is removed from the mailbox unless the request says to keep it.
     package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
         for id in request.done { taken(id, by: app) }
         let waiting = waiting(for: app).filter { !$0.isInFlight }
@@ -294,7 +294,7 @@ extension Mailboxes {
         return chosen.map { MailInfo($0) }
     }
 
-    /// Removes mail that the app has taken. An app that takes an activity continues it.
+    /// Removes mail that the app has taken. If the mail is an activity, the app counts as continuing it.
     private func taken(_ id: Int64, by app: AppRuntime) {
         if let mail = mail(id, of: app) { activityWasContinued(mail, by: app) }
         acknowledged(id, by: app)
@@ -337,7 +337,7 @@ extension TopicRule {
 }
 
 extension SubscribeRequest {
-    /// Restores the request that made a stored subscription.
+    /// Reads a stored subscription as the request that made it.
     fileprivate init(topic: String, rule: JSON) {
         self.init(topic: topic)
         coalesce = rule["coalesce"]?.stringValue

@@ -9,20 +9,20 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// Mail that names what an app must refresh before users see it. Names come from the app (`SetNeedsRefresh`) and from
-/// topics with `refresh = true`. While the app is not in the foreground, one piece of mail collects them. This mail
-/// wakes no app, and is delivered after willEnterForeground, before URLs and didBecomeActive.
+/// Mail that names what an app must refresh before users see it. The names come from the app itself (`SetNeedsRefresh`)
+/// and from topics with `refresh = true`. While the app is not in the foreground, one piece of mail collects all names.
+/// This mail does not wake the app. It is delivered after willEnterForeground, before URLs and didBecomeActive.
 extension Mailboxes {
     /// The topic of mail about refreshing; clients may not post to it.
     static let refreshTopic = "torpor.refresh"
 
-    /// If an app would get more names than this, it gets only ``allNames``.
+    /// The most names in one message. If there would be more, the app gets only ``allNames``.
     static let mostRefreshNames = 64
     /// The name that means that the app must refresh everything.
     static let allNames = "*"
 
-    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is
-    /// called when the names are on disk, or with the reason why they are not accepted or stored.
+    /// Tells the app what to refresh: now if the app is in the foreground, otherwise when it comes there. `completion`
+    /// is called when the names are on disk, or with the reason why they are not accepted or stored.
     package func needsRefresh(
         _ names: [String],
         of app: AppRuntime,
@@ -72,7 +72,8 @@ extension Mailboxes {
             sender: sender
         )
         draft.isOwnEvent = true
-        // No limit is needed: the names are limited, and at most one piece of this mail waits.
+        // Add this mail even if the mailbox is full: it stays small, because at most one such piece of mail waits, and
+        // the number of names in it is limited.
         let change = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
         return change

@@ -6,7 +6,8 @@ import Mailbox
 import Store
 import Varlink
 
-/// Sends apps mail that names their discarded inner scenes, so that each app removes the data it has stored for them.
+/// Sends each app mail that names its discarded inner scenes, so that the app can remove the data it has stored for
+/// these scenes.
 extension Mailboxes {
     /// The topic of mail about discarded scenes; clients may not post to it.
     private static let scenesTopic = "torpor.scenes"
@@ -31,7 +32,7 @@ extension Mailboxes {
                 sender: "torpord"
             )
             draft.isOwnEvent = true
-            // No limit is needed: there are at most as many messages as scenes.
+            // Add this mail even if the mailbox is full: at most as many such messages wait as the app has scenes.
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
             deliver(to: app)
             host.store.sync { _ in then() }

@@ -7,10 +7,10 @@ import Lifecycle
 package import Mailbox
 import Varlink
 
-/// Sends apps the results of transfers as mail, which waits while the app sleeps, is delivered once, and outlives the
-/// app, torpord and a reboot. `AppTransfers` limits how many results there may be.
+/// Sends apps the results of transfers as mail, which waits while the app sleeps, is delivered once, and survives the
+/// end of the app, a restart of torpord and a reboot. `AppTransfers` limits how many results there may be.
 extension Mailboxes {
-    /// Sends the app mail about transfers. With `wakes`, wakes the app into the background, if the app may be woken.
+    /// Sends the app mail about transfers. If `wakes`, wakes the app into the background, if the app may be woken.
     package func tellTransfer(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) {
         var draft = draft
         if wakes { draft.wake = .background }
@@ -28,8 +28,8 @@ extension Mailboxes {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
     }
 
-    /// The limits of the app's mailbox plus the size of its mail about transfers, so that this mail takes no space
-    /// from other mail; nil if there is no mail about transfers.
+    /// The limits of the app's mailbox, raised by the size of its mail about transfers, so that mail about transfers
+    /// takes no space from other mail; nil if there is no mail about transfers.
     func limitsBesideTransfers(of app: AppRuntime) -> Mailbox.Limits? {
         let mail = transferMail(of: app)
         guard !mail.isEmpty else { return nil }

@@ -7,19 +7,19 @@ import Lifecycle
 package import Mailbox
 package import TorporAPI
 
-/// URLs for apps to open. They are mail: they wait in order, are delivered once, and outlive the app, torpord and a
-/// reboot. They are delivered when the app comes to the foreground, before didBecomeActive, and at once while the app
-/// is active.
+/// URLs for apps to open. They are mail: they wait in order, are delivered once, and survive the end of the app, a
+/// restart of torpord and a reboot. They are delivered when the app comes to the foreground, before didBecomeActive,
+/// and at once while the app is active.
 extension Mailboxes {
     /// How an app gets URLs.
     enum URLRoute {
         /// The app gets URLs by the message openURL to its delegate.
         case delegate
-        /// By the signal that the app's configuration names for openURL.
+        /// The app gets URLs by the signal that its configuration names for openURL.
         case signal
         /// The app gets URLs by running its `open_command`.
         case command
-        /// In the arguments of the app's launch, and not while it runs.
+        /// The app gets a URL in the arguments of its launch, and none while it runs.
         case launch
     }
 
@@ -41,7 +41,7 @@ extension Mailboxes {
         return OpenPlaceholder.isIn(app.specification.exec) ? .launch : nil
     }
 
-    /// Whether the caller learns how the app handled a URL.
+    /// Whether a caller that opens a URL learns how the app handled it.
     package func answersURLs(_ app: AppRuntime) -> Bool {
         switch urlRoute(app) {
         case .delegate: machine(app).hasDelegate
@@ -52,7 +52,8 @@ extension Mailboxes {
 
     /// Queues a URL, which is delivered when the app comes to the foreground. Returns the number of the URL's mail.
     ///
-    /// - Parameter key: identifies the request. If a URL with this key waits already, no other is queued.
+    /// - Parameter key: identifies the request. If a URL with this key is waiting already, a repeated request queues no
+    ///   second one.
     package func open(
         _ target: OpenTarget,
         from sender: String,
@@ -112,8 +113,9 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL or activity that was queued by a request with this key. Nil unless it still waits, or is
-    /// the last mail that the app has answered, or the last activity that failed before its delivery.
+    /// The number of the URL or activity that a request with this key has queued. Only three are known: one that still
+    /// waits, the last mail that the app has answered, and the last activity that failed before its delivery. Otherwise
+    /// nil.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waiting(for: app).first(where: { $0.isAwaited && $0.draft.key == key }) { return waiting.id }
         return [app.failedActivity, app.lastAnswered].compactMap(\.self).first { $0.key == key }?.id
@@ -123,7 +125,7 @@ extension Mailboxes {
         waiting(for: app).filter { $0.draft.topic == OpenedURL.topic }
     }
 
-    /// The apps that open the target: the best fit first, and among equal ones the most recently used.
+    /// The apps that open the target: the best match first, and among equal matches the most recently used app first.
     package func handlers(of target: OpenTarget) -> [(app: AppRuntime, fit: OpenFit)] {
         apps.compactMap { app in app.specification.opening.fit(target).map { (app, $0) } }
             .sorted { one, other in
@@ -157,7 +159,7 @@ extension Mailboxes {
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
     }
 
-    /// Removes a URL or an activity that was queued for a request which was then refused.
+    /// Removes a URL or an activity, because the request that has queued it was refused afterwards.
     package func withdraw(_ id: Int64, of app: AppRuntime) {
         guard let mail = mail(id, of: app), takeBack(id, of: app) else { return }
         if mail.draft.message == ActivityMail.continuing { withdrawAnnouncement(of: mail, app) }

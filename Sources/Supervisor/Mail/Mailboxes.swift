@@ -26,14 +26,14 @@ package final class Mailboxes: Room, LifecycleObserver {
     var boxes: [AppID: Mailbox] = [:]
     /// Mail that no app handled.
     package private(set) lazy var unhandled = UnhandledMail(engine, recorder, host.store)
-    /// The numbers of mail that is in the queue of an app's delegate, or that a signal has announced to the app and
-    /// the app has not fetched yet.
+    /// The numbers of mail whose delivery has begun: mail in the queue of an app's delegate, and mail that a signal has
+    /// announced and that the app has not fetched yet.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
-    /// Whether the stored mail is loaded. Before that, mail that an earlier torpord began to deliver cannot be
-    /// delivered.
+    /// Whether the stored mail is loaded. Until then, mail whose delivery an earlier torpord began cannot be delivered.
     package private(set) var isLoaded = false
-    /// Incarnations that ended before the stored mail was loaded, and whether the ending counts as an attempt.
+    /// Incarnations that ended before the stored mail was loaded. `counts`: whether the ending counts as an attempt to
+    /// deliver mail.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// For each app, the number of the URL in the arguments of its current launch.
     var atLaunch: [AppID: Int64] = [:]
@@ -75,7 +75,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         limits: Mailbox.Limits? = nil
     ) throws(Mailbox.Refusal) -> Mailbox.Change {
         let now = Clock.realtimeMicroseconds()
-        // The number is greater than every number before it, even if the clock was set back.
+        // The number is greater than all earlier numbers, even if the clock was set back.
         let id = max(lastID + 1, now, recorder.events.sequence)
         let change: Mailbox.Change
         do throws(Mailbox.Refusal) {
@@ -102,7 +102,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// Whether the mail is in the queue of the app's delegate, or was announced by a signal.
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
-    /// Loads the stored mail of the apps. `contents` includes mail that was added since torpord started.
+    /// Loads the stored mail of the apps. `contents` also includes mail that was stored after torpord started.
     package func load(_ contents: StoreContents) {
         isLoaded = true
         unhandled.load(contents)
@@ -130,12 +130,14 @@ package final class Mailboxes: Room, LifecycleObserver {
         goOn(app)
     }
 
-    /// Puts stored mail before mail that arrived since the start, which may coalesce with it.
+    /// Puts stored mail before mail that arrived after torpord started. The newer mail may be merged with the stored
+    /// mail.
     private func take(_ kept: [Mail], of app: AppRuntime) {
         let since = boxes[app.id]?.items ?? []
         let new = Set(since.map(\.id))
         var box = Mailbox(keeping: kept.filter { !new.contains($0.id) })
-        // Mail that is only queued for the delegate was not sent, and may still change or be cancelled.
+        // Mail that was sent has the number of a run (launch). Mail without one is only queued for the delegate, and
+        // may still change or be cancelled.
         for id in told[app.id] ?? [] where box[id]?.run != nil { box.setInFlight(id, true) }
         let limits = Mailbox.Limits(count: .max, bytes: .max)
         for mail in since {
@@ -158,13 +160,14 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Continues what an earlier torpord was delivering to the app.
+    /// Continues deliveries to the app that an earlier torpord has begun.
     private func goOn(_ app: AppRuntime) {
         resumeURLAtLaunch(of: app)
         guard let channel = app.channel, channel.queue.contains(where: { $0.mail != nil }) else {
             return deliver(to: app)
         }
-        // Mail that was answered, and left the journal just before the earlier torpord ended, is not delivered again.
+        // If mail in the delegate's queue is no longer in the journal, the app has answered it just before the earlier
+        // torpord ended: do not deliver it again.
         let first = channel.queue.first?.id
         var isFirstAnswered = false
         channel.queue.removeAll { outgoing in
@@ -196,17 +199,17 @@ package final class Mailboxes: Room, LifecycleObserver {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // A client's call may wait until this mail is answered or removed: let the engine check the call.
+        // A client's call may be waiting until this mail is answered or removed, so let the engine check the call.
         if mail?.isAwaited ?? false { engine.touch(app.id) }
-        // Protected data may wait for the answer to this mail before it is locked: let the engine check that.
+        // Protected data may be waiting for the answer to this mail before it is locked, so let the engine check that.
         if mail?.draft.message == Message.protectedDataWillBecomeUnavailable.rawValue { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
 
-    /// Removes waiting mail because it could not be stored, or because its request was refused. Returns false, and
-    /// keeps the mail, if its delivery has begun or if it has coalesced with other mail.
+    /// Removes waiting mail because it could not be stored, or because its request was refused. If the delivery of the
+    /// mail has begun, or it was merged with other mail, keeps it and returns false.
     func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
         guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
             return false
@@ -233,8 +236,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         runOpenCommand(for: app)
     }
 
-    /// Announces waiting mail by signals before an app is continued: the signals are then pending, and are handled
-    /// before anything else that the app finds when it runs.
+    /// Announces waiting mail by signals before an app is continued. The signals are then pending, so the app handles
+    /// them before anything else that it finds when it runs.
     func deliverBeforeResume(to app: AppRuntime) {
         guard let box = boxes[app.id], app.run.tree != nil, !host.hearsByChannel(app.id),
             machine(app).transition != .terminating
@@ -245,7 +248,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     private func signal(_ app: AppRuntime, _ box: Mailbox) {
         // A signal to a process that has ended but was not reaped would count as delivered.
         guard app.run.tree?.mainHasEnded == false else { return }
-        // Signals do not queue: one signal announces all messages that the configuration maps to it.
+        // Signals do not queue, so send each signal once for all messages that the configuration maps to it.
         var signals: [Int32: Bool] = [:]
         for mail in Self.inOrder(box.items)
         where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: false) {
@@ -254,7 +257,7 @@ package final class Mailboxes: Room, LifecycleObserver {
             else { continue }
             let isSent = signals[number] ?? ((try? app.run.tree?.signal(number, toAll: false)) ?? 0 > 0)
             signals[number] = isSent
-            // The process has ended: the mail waits for the next incarnation.
+            // If the signal cannot be sent, the process has ended: the mail waits for the next incarnation.
             guard isSent else { continue }
             note(
                 app,
@@ -300,7 +303,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         return added > 0
     }
 
-    /// Takes mail that was not sent yet out of the queue of the app's delegate: it waits in the mailbox again.
+    /// Removes mail that was not sent yet from the queue of the app's delegate. The mail stays in the mailbox.
     func withdrawUnsent(from app: AppRuntime) {
         guard let channel = app.channel, let sent = channel.delegate?.sent else { return }
         while let last = channel.queue.last, let mail = last.mail, last.id > sent, last.id == channel.lastID {
@@ -310,21 +313,21 @@ package final class Mailboxes: Room, LifecycleObserver {
         }
     }
 
-    /// Called before mail is sent. Stores the attempt; from now on the mail must not change.
+    /// Called before mail is sent. Stores the attempt. After this call the mail must not change.
     package func willSend(_ id: Int64, to app: AppRuntime) {
         boxes[app.id]?.setInFlight(id, true)
         beginAttempt(id, app)
         if let mail = boxes[app.id]?[id], mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
     }
 
-    /// Marks mail in a delegate's queue as being delivered: an earlier torpord may have sent it.
+    /// Marks mail in a delegate's queue as being delivered, because an earlier torpord may have sent it.
     package func isUnderWay(_ id: Int64, to app: AppRuntime) {
         told[app.id, default: []].insert(id)
         boxes[app.id]?.setInFlight(id, true)
     }
 
-    /// Called when the app's incarnation (the present run of the app) or its delegate has ended: mail without an
-    /// answer will be delivered to the next incarnation or delegate.
+    /// Called when the app's incarnation (the present run of the app) or its delegate has ended. Mail without an answer
+    /// will be delivered to the next incarnation or delegate.
     func incarnationEnded(_ app: AppRuntime) {
         endOpenCommand(of: app)
         guard told[app.id] != nil else { return }
@@ -336,8 +339,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
-    /// Called when an app that could not be woken may be woken again. Wakes the app for the oldest mail that requests
-    /// the foreground, or else for the oldest mail that may wake the app.
+    /// Called when an app that could not be woken may be woken again. Wakes the app for the oldest mail that asks for
+    /// the foreground; if there is none, for the oldest mail that may wake the app.
     func retry(_ app: AppRuntime) {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
@@ -376,7 +379,7 @@ extension StoredMail {
 }
 
 extension MailStanding {
-    /// Stored in place of a mail's chain if the mail is an event of the supervisor itself.
+    /// The value that is stored in place of a mail's chain if the mail is an event of the supervisor itself.
     static let own = "own"
 
     init(_ mail: Mail) {
@@ -388,7 +391,7 @@ extension MailStanding {
 }
 
 extension Mail {
-    /// Mail as it was stored; nil if it cannot be read.
+    /// Decodes stored mail; nil if it cannot be decoded.
     package init?(_ stored: StoredMail) {
         guard let payload = try? JSON.parse(stored.payload) else { return nil }
         var draft = MailDraft(

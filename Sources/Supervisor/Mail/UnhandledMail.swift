@@ -5,11 +5,11 @@ import Lifecycle
 import Linux
 package import Store
 
-/// Mail that no app handled, and mail that ended the app each time it was delivered. It is kept until a user posts
-/// it again or drops it.
+/// Keeps mail that no app handled, and mail that ended the app each time it was delivered, until a user posts it again
+/// or drops it.
 ///
-/// The content of this mail is only in the store. This class tracks its number and size for each app: beyond
-/// ``mostItems`` or ``mostBytes`` the oldest is removed.
+/// The content of this mail is only in the store. This class tracks its number and size for each app: when an app has
+/// more than ``mostItems`` or ``mostBytes``, its oldest mail is removed.
 package final class UnhandledMail: Room {
     /// Why mail is no longer delivered. The raw values are stored, and clients see them.
     package enum Why: String {
@@ -64,7 +64,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// Loads the list of unhandled mail from a new database, because the old one was lost.
+    /// Loads the list of unhandled mail again, because the store's database was lost and replaced.
     func loadAgain() {
         var query = UnhandledQuery()
         query.hasPayload = false
@@ -112,7 +112,8 @@ package final class UnhandledMail: Room {
         shelves[app.id] = shelf
     }
 
-    /// Lists the mail that is kept, oldest first. `completion` gets the mail, or why the store has not answered.
+    /// Lists the mail that is kept, oldest first. `completion` gets the mail, or the reason why the store did not
+    /// answer.
     package func list(
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void

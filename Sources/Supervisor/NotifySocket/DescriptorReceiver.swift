@@ -7,28 +7,29 @@ import Linux
 import Processes
 
 /// Opens the file descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
-/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt that.
-/// With the separate process, only that process may block: torpord gets only descriptors that close at once.
+/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt the
+/// close. So a separate process opens and checks the descriptors, and only that process may block: torpord gets only
+/// descriptors that can be closed at once.
 ///
 /// An app has at most one such process, and only while one is needed.
 final class DescriptorReceiver {
-    /// The descriptors of one datagram; the warnings say which were not opened.
+    /// Gets the descriptors of one datagram, and warnings about those that were not opened.
     typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void
 
-    /// How long to wait for the answer to a request: only a close that blocks takes long.
+    /// The longest time to wait for the answer to a request. Only a close that blocks takes long.
     private static let patience = Duration.seconds(10)
-    /// How long after its last answer the process stays for further requests.
+    /// The process ends if no further request comes within this time after its last answer.
     private static let idle = Duration.seconds(1)
 
     private unowned(unsafe) let supervisor: Supervisor
     private let app: String
-    /// The socket for requests and answers; nil if there is no process, or it is about to end.
+    /// The socket for requests and answers; nil if there is no process, or if the process is about to end.
     private var requests: Descriptor?
     private var source: IOSource?
     private var timer: TimerSource?
     /// The app's notify socket, which the process reads; nil if no process is needed.
     private var datagrams: Descriptor?
-    /// Whether a process was started and has not ended.
+    /// Whether the process was started and has not ended yet.
     private var isThere = false
     private var isStuck = false
     private var waiting: Completion?
@@ -46,8 +47,8 @@ final class DescriptorReceiver {
         source?.cancel()
     }
 
-    /// Opens the descriptors of the next datagram in an app's socket, and leaves the datagram there. One request at a
-    /// time; the completion is called later.
+    /// Opens the descriptors of the next datagram in an app's socket, and leaves the datagram there. Only one request
+    /// may be open at a time. The completion is called in a later turn of the event loop.
     func open(_ datagrams: Descriptor, _ completion: @escaping Completion) {
         waiting = completion
         guard !isStuck else {
@@ -60,7 +61,7 @@ final class DescriptorReceiver {
         }
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsOver() } }
         timer?.arm(after: Self.patience)
-        // A process only reads the socket that it was started with: another socket needs another process.
+        // The process reads only the socket that it was started with: for another socket, start another process.
         if datagrams !== self.datagrams { dismiss() }
         self.datagrams = datagrams
         ask()
@@ -115,7 +116,7 @@ final class DescriptorReceiver {
         timer?.arm(after: Self.idle)
         if let failure = answer.failure { return fail(failure.description) }
         if answer.isIncomplete || message.controlTruncated {
-            // It is unknown which of the datagram's descriptors are missing, so none of them is used.
+            // It is not known which of the datagram's descriptors are missing, so use none of them.
             let sentence =
                 "descriptors were lost on the way, so all of this datagram's were closed: send at most "
                 + "\(Sockets.mostDescriptors) at once, and check the limit of open files (‘torpor doctor’)"
@@ -133,7 +134,7 @@ final class DescriptorReceiver {
         if waiting != nil { fail("closing one that it sent before blocks torpor-keeper --receive") }
     }
 
-    /// Closes this end of the requests: the process notices that, and exits.
+    /// Closes this end of the socket for requests. The process then exits.
     private func dismiss() {
         source?.cancel()
         source = nil
@@ -145,7 +146,7 @@ final class DescriptorReceiver {
         isThere = false
         isStuck = false
         guard waiting != nil else { return }
-        // The request that waits arrived while this process was about to exit: start another process for it.
+        // A request arrived while this process was about to exit: start another process for that request.
         if requests == nil, datagrams != nil { ask() }
     }
 
@@ -162,7 +163,7 @@ final class DescriptorReceiver {
 }
 
 extension AppRuntime {
-    /// Opens the descriptors that the app sends for its descriptor store.
+    /// The receiver that opens the descriptors which the app sends for its descriptor store; nil if there is none.
     var receiver: DescriptorReceiver? {
         get { slots[ReceiverSlot.self] }
         set { slots[ReceiverSlot.self] = newValue }

@@ -30,14 +30,14 @@ extension NotifySockets {
         }
     }
 
-    /// How many descriptors one app may store. All stores together leave three quarters of the limit of open files to
-    /// torpord and torpor-keeper, so that both can always answer clients, launch apps and recover.
+    /// How many descriptors one app may store. All stores together use at most a quarter of the limit of open files.
+    /// The rest is for torpord and torpor-keeper, so that both can always answer clients, launch apps and recover.
     private var storeShare: Int {
         let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
         return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))
     }
 
-    /// RLIMIT_NOFILE.
+    /// RLIMIT_NOFILE, the limit of open files (setrlimit(2)).
     package static let openFiles: Int32 = 7
 
     /// Restores the store from the descriptors that torpor-keeper returns.
@@ -60,8 +60,8 @@ extension NotifySockets {
     private func keep(_ entry: FDStore.Entry, as name: String, _ app: AppRuntime) {
         var hold = StoreHold(name: name)
         if entry.poll {
-            // The watch fails with EPERM for a file that cannot be watched, such as a regular file: it has no other
-            // end that could be closed.
+            // The watch fails with EPERM for a file that cannot be watched, such as a regular file. Such a file has no
+            // other end that could be closed.
             hold.source = try? loop.watch(entry.descriptor.raw, []) { [weak self, weak app] _ in
                 guard let self, let app else { return }
                 app.store.remove(entry)

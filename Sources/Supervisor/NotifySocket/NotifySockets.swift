@@ -17,19 +17,20 @@ package final class NotifySockets: ShellRoom {
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Reads what waits in the app's notify socket, up to a limit, so that a flood cannot block the loop.
+    /// Reads datagrams that wait in the app's notify socket, up to a limit, so that a flood of them cannot block the
+    /// event loop.
     func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
         guard let socket = app.notifySocket, !app.isHearing else { return }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
-            // The program may send messages before torpor-keeper has reported that the program runs. These messages
-            // wait for the report.
+            // A program may send messages before torpor-keeper has reported that the program was executed. These
+            // messages stay in the socket until then.
             app.notifySource?.setEvents([])
             return
         }
         app.isHearing = true
         defer { app.isHearing = app.receiver?.isAsked == true }
-        // A datagram stays in the socket until torpord has acted on it. If torpord dies before that, the next torpord
-        // reads it.
+        // A datagram stays in the socket until torpord has acted on it, so that the next torpord can read it if this
+        // one dies before that.
         for _ in 0..<limit {
             guard let received = socket.peek() else { return }
             guard isHeard(received, app) else {
@@ -47,7 +48,8 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Has a process receive the descriptors of a datagram, then acts on the datagram. Later datagrams wait for that.
+    /// Lets a separate process open the descriptors of a datagram, then acts on the datagram. Later datagrams wait
+    /// until then.
     private func open(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) {
         let receiver = app.receiver ?? DescriptorReceiver(of: app.name, supervisor)
         app.receiver = receiver
@@ -67,8 +69,8 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Calls `work` when all messages that the app has sent so far are read, or after 10 s: an app could keep sending
-    /// descriptors that each take long to open.
+    /// Calls `work` when all messages that the app has sent so far are read, or after 10 s: otherwise an app could
+    /// delay the call for ever by sending descriptors that take long to open.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         readNotifySocket(app)
         guard app.receiver?.isAsked == true else { return work() }
@@ -90,8 +92,8 @@ package final class NotifySockets: ShellRoom {
         case .main: return false
         case .all:
             if tree.contains(received.pid) { return true }
-            // The sender may have ended by now. Only processes of the app's user can write to the socket, so the
-            // sender was one of them.
+            // The sender may have ended by now. If so, accept the message: only processes of the app's user can write
+            // to the socket.
             return !File.exists("/proc/\(received.pid)")
         }
     }
@@ -148,7 +150,8 @@ package final class NotifySockets: ShellRoom {
                     continue
                 }
                 recorder.traceAnswer(app, message)
-                // If the app has a delegate, only answers on the delegate's connection count, not those by sd_notify.
+                // If the app has a delegate, only answers on the delegate's connection count, so ignore answers by
+                // sd_notify.
                 if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
             case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): supervisor.appSockets.beginTask(byNotify: name, app)
@@ -177,7 +180,7 @@ package final class NotifySockets: ShellRoom {
 }
 
 extension AppRuntime {
-    /// Functions to call once the app's messages are read, and the time after which they are called in any case.
+    /// Functions to call once the app's messages are read, and the time at which they are called in any case.
     var afterHearing: (until: Duration, work: [() -> Void])? {
         get { slots[AfterHearingSlot.self] }
         set { slots[AfterHearingSlot.self] = newValue }

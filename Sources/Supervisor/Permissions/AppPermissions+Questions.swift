@@ -11,16 +11,16 @@ package import TorporAPI
 
 /// Permission questions: an app asks torpord to ask a user for a permission.
 ///
-/// Users are asked for each permission once, and at most once an hour for each app. Both rules survive restarts of
-/// the app and of torpord, since questions are stored like answers.
+/// Users are asked only once for each permission of an app, and an app can ask at most once an hour. Both rules survive
+/// restarts of the app and of torpord, since questions are stored like answers.
 extension AppPermissions {
     /// The minimum time between two questions of an app, in microseconds.
     static let hour =
         ThisProcess.environment("TORPOR_TEST_QUESTION_PAUSE_MS").flatMap { Int64($0) }.map { $0 * 1000 }
         ?? 3_600_000_000
 
-    /// The name that the questions of an app are counted by. All scenes of a template count as one app: otherwise an
-    /// app could open scenes to ask more often.
+    /// The name under which an app's questions are counted. All scenes of a template count as one app: otherwise an app
+    /// could open further scenes to ask more often.
     static func family(_ app: String) -> String {
         app.utf8.firstIndex(of: UInt8(ascii: "@")).map { String(app[..<$0]) } ?? app
     }
@@ -37,9 +37,9 @@ extension AppPermissions {
 
     private func isConfined(_ app: AppRuntime) -> Bool { app.specification.sandbox.mode != nil }
 
-    /// Whether a question about this permission still makes sense: the app declares the permission, no user has
-    /// answered, and the open question covers all declared ports. A running app is checked by its launch's
-    /// configuration and by the new one, since either may not declare the permission or may have more ports.
+    /// Whether a question about this permission is still needed: the app declares the permission, no user has answered,
+    /// and the question that users see names all declared ports. For a running app, both its current configuration and
+    /// a new one must need the question, because they may declare different permissions or ports.
     func isAsked(_ name: String, of app: AppRuntime) -> Bool {
         guard isLoaded else { return true }
         let shown = questions[app.name]?[name].map { $0.scope.split(separator: " ").compactMap { UInt16($0) } }
@@ -52,8 +52,8 @@ extension AppPermissions {
         }
     }
 
-    /// Handles an app's request for a permission. Once everything is on disk, `completion` gets the permission's
-    /// state, and whether users are asked now.
+    /// Handles an app's request for a permission. Once everything is on disk, `completion` gets the permission's state,
+    /// and whether users are being asked now.
     package func request(
         _ name: String,
         for app: AppRuntime,
@@ -73,7 +73,7 @@ extension AppPermissions {
         let states = app.specification.sandbox.states(app.permissionAnswers)
         guard let (declaration, state) = states.first(where: { $0.declaration.name.utf8.elementsEqual(name.utf8) })
         else {
-            // An app without a sandbox need not declare permissions.
+            // An app without a sandbox need not declare permissions: nothing is denied to it.
             guard isConfined(app) || (try? Permission(name)) == nil else {
                 return completion(.success(PermissionReply(state: PermissionState.allowed.word)))
             }
@@ -98,7 +98,7 @@ extension AppPermissions {
             return completion(.success(reply))
         }
         let family = Self.family(app.name)
-        // If the wall clock was set back since the last question, count the hour from now.
+        // If the wall clock was set back since the last question, the hour until the next question begins now.
         if let last = lastQuestions[family].map({ min($0, now) }), now < last + Self.hour {
             lastQuestions[family] = last
             reply.nextAt = last + Self.hour
@@ -134,7 +134,7 @@ extension AppPermissions {
             at: now
         )
         // Make the alert first: if torpord is killed before the question is stored, users may see the question twice,
-        // but never miss it.
+        // but the question is not lost.
         let number = supervisor.alerts.ask(declaration, of: app)
         questions[app.name, default: [:]][declaration.name] = row
         lastQuestions[family] = now
@@ -156,7 +156,7 @@ extension AppPermissions {
         }
     }
 
-    /// Calls `completion` with the reply once the earlier question is on disk.
+    /// Calls `completion` with the reply once an earlier question is on disk.
     private func tell(_ reply: PermissionReply, _ completion: @escaping (Result<PermissionReply, Refusal>) -> Void) {
         supervisor.store.sync { problem in
             if let problem {
@@ -179,7 +179,7 @@ extension AppPermissions {
 }
 
 extension PermissionState {
-    /// The state as the app's reply spells it.
+    /// The word for this state in the reply to the app.
     var word: String {
         switch self {
         case .allowed: "allow"

@@ -20,24 +20,25 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// The answers by app name and permission name. Answers for apps that are not in the configuration are kept, so
     /// that a denial applies again when the app comes back.
     private var answers: [String: [String: StoredPermission]] = [:]
-    /// Answers that wait until the previous answer is on disk. If the disk refuses one answer, only that answer is
-    /// lost.
+    /// Answers that wait because the previous answer is not on disk yet. Answers are stored one at a time, so that if
+    /// the disk refuses one, only that one is lost.
     private var queue: [() -> Void] = []
     private var isAnswering = false
     /// The questions that users were asked, by app name and permission name.
     var questions: [String: [String: StoredPermission]] = [:]
-    /// When an app last asked users, in microseconds since 1970. The key is the app's name, or its template's if it
-    /// is a scene.
+    /// When an app last asked users, in microseconds since 1970. The key is the app's name; for a scene, the name of
+    /// its template.
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
-    /// What the kernel denies to apps.
+    /// Accesses that the kernel has denied to apps.
     package private(set) lazy var denials = {
         let denials = DenialWatch(engine, recorder, supervisor)
         denials.owner = { [unowned(unsafe) supervisor] app in supervisor.launcher.userID(of: app) }
         return denials
     }()
-    /// Apps whose stored descriptors were opened under other permissions, as may be those that wait at their sockets.
+    /// Apps whose permissions have changed since they stored descriptors, or sent descriptors to their own sockets.
+    /// These descriptors may give access that the app no longer has.
     private var outdatedStores: Set<AppID> = []
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -59,8 +60,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
             let before = app.grants
             heed(app)
             if app.grants.gifts != before.gifts { supervisor.wakes.configure() }
-            // An app that torpord adopted still has the permissions of its launch: the earlier torpord may have been
-            // killed after it stored a new answer and before it restarted the app.
+            // If an answer is still pending, the running app has the permissions from before the answer: the earlier
+            // torpord was killed after it had stored the answer and before it restarted the app.
             guard answers[app.name]?.values.contains(where: \.isPending) ?? false else { continue }
             loop.later { [weak self, weak app] in
                 guard let self, let app, self.answers[app.name] != nil else { return }
@@ -83,7 +84,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
             supervisor.store.removePermission(row.key)
         }
-        // Forget the answers only for a discarded scene, which never returns. A removed app may return.
+        // Forget the answers only if a scene was discarded, because such a scene never returns. An app that was removed
+        // may return.
         if supervisor.scenes.session(of: app)?.isDiscarded ?? false { forgetAnswers(to: app.name) }
     }
 
@@ -91,8 +93,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (answers.removeValue(forKey: name) ?? [:]).values { supervisor.store.removePermission(row.key) }
     }
 
-    /// Forgets the answers for an app that is not in the configuration. `completion` gets whether there were any, or
-    /// why that cannot be stored.
+    /// Forgets the answers for an app that is not in the configuration. `completion` gets whether there were any
+    /// answers, or the reason why the change cannot be stored.
     package func resetAbsent(_ name: String, _ completion: @escaping (Result<Bool, Refusal>) -> Void) {
         supervisor.persistence.whenLoaded { [weak self] in
             guard let self, let rows = answers[name], coordinator.id(of: name) == nil else {
@@ -111,7 +113,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     }
 
     /// Called before a launch. Closes the descriptors that the app stored before its permissions changed, and those
-    /// that it may have sent to its own sockets: through them, the app would keep access that it no longer has.
+    /// that it may have sent to its own sockets. Through them, the app would keep access that it must no longer have.
     func closeOutdatedStore(of app: AppRuntime) {
         guard outdatedStores.remove(app.id) != nil else { return }
         if app.specification.sandbox.mode != nil { supervisor.wakes.sockets.closeOutdated(of: app) }
@@ -137,7 +139,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
                 purposes: declaration.purposes,
                 ports: declaration.ports.map(Int64.init)
             )
-            // If the app asks for more now, its earlier answer does not count, so do not report who gave it.
+            // An app that now asks for more has no valid answer, so do not report who answered earlier.
             if let row, row.isAllowed != nil, state != .asked { (info.by, info.at) = (row.by, row.at) }
             return info
         }
@@ -201,8 +203,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Restores the state before an answer that could not be stored. The restored state is queued for the disk too:
-    /// otherwise the queued answer would be written as soon as the disk works again.
+    /// Restores the state before an answer that could not be stored. Also queues the restored state for the disk:
+    /// otherwise the answer in the queue would be written as soon as the disk works again.
     private func takeBack(_ chosen: [PermissionDeclaration], _ before: [String: StoredPermission], _ app: AppRuntime) {
         for declaration in chosen {
             let key = StoredPermission.Key(app: app.name, name: declaration.name)
@@ -221,7 +223,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return Refusal("\(app.name) asks for no permission \(name)\(hint)")
     }
 
-    /// Why a request changes nothing.
+    /// The reason why a request has changed nothing.
     package struct Refusal: Error, CustomStringConvertible {
         package let description: String
         init(_ description: String) { self.description = description }
@@ -275,8 +277,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return launchAgain(app)
     }
 
-    /// Restarts the app if it runs, since its sandbox differs from what the answers now allow. Returns a sentence
-    /// about the restart; nil if the app does not run or has no sandbox.
+    /// Restarts the app if it runs, because its sandbox no longer matches the answers. Returns a sentence about the
+    /// restart; nil if the app does not run or has no sandbox.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
         outdatedStores.insert(app.id)
@@ -291,8 +293,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Evicts an app that is suspended, unless another app requires it or it may not be evicted. Returns whether it is
-    /// evicted.
+    /// Evicts a suspended app, unless another app requires it or its configuration forbids eviction. Returns whether
+    /// the app is evicted.
     private func evicts(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil,
@@ -306,7 +308,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Called when the app no longer runs with its earlier permissions, or its termination is certain. Marks its
+    /// Called when the app has ended, or will certainly end, and so no longer has its earlier permissions. Marks its
     /// answers as applied, and removes answers that were reset.
     private func settle(_ app: AppRuntime) {
         for (name, row) in answers[app.name] ?? [:] where row.isPending {

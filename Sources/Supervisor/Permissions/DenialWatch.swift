@@ -14,10 +14,10 @@ import WireText
 /// Reports which accesses the kernel has denied to sandboxed apps, and ends apps for such accesses if `on_denied` says
 /// so.
 ///
-/// The kernel reports denials to the audit subsystem. torpord listens there, but never switches audit on. A record
-/// names a Landlock domain, and the first record of a domain is followed by the pid of the process that created it: an
-/// app's main process at its launch. Another thread reads the records in batches and pauses after each batch, so that
-/// an app which is denied accesses all the time costs little.
+/// The kernel reports denials as audit records, which torpord reads if auditing is enabled; torpord never enables it. A
+/// record names a Landlock domain. The first record of each domain is followed by another one with the pid of the
+/// process that created the domain, which is the app's main process at its launch. Another thread reads the records in
+/// batches and pauses after each batch, so that an app which is denied accesses all the time costs little.
 package final class DenialWatch: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -29,20 +29,21 @@ package final class DenialWatch: Room, LifecycleObserver {
     private var records: AuditRecords?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// Why the records cannot be read; nil if they can, or if no app needs them.
+    /// Why the records cannot be read; nil if they can be, or if no app needs them.
     private var failure: Errno?
     /// Whether audit is enabled, as the kernel last reported; nil if it has not reported that.
     private var isEnabled: Bool?
-    /// Keeps ``domains`` for the next torpord: the kernel reports only once which process created a domain.
+    /// Stores ``domains`` for the next torpord, because the kernel reports the creator of a domain only once.
     private lazy var kept = PersistedBytes(keeping, log, named: DescriptorName.denials, most: 128 << 10)
     /// When the loss of denial records was last reported.
     private var lossToldAt: Duration?
-    /// The run of an app that each known domain belongs to.
+    /// The run of an app (name and incarnation) that each known domain belongs to.
     private var domains: [UInt64: Run] = [:]
-    /// Domains whose app is not known yet, oldest first: no app started the process that created the domain, or torpord
-    /// has not yet learned that the app runs.
+    /// Domains whose app is not known, oldest first. Either the creating process belongs to no app, or torpord has not
+    /// yet learned that the app runs.
     private var strange: [Strange] = []
-    /// The main processes of runs that have ended, oldest first, since audit records about them may still arrive.
+    /// The main processes of runs that have ended, oldest first. They are kept because audit records about them may
+    /// still arrive.
     private var past: [(process: Int32, run: Run)] = []
 
     private struct Run {
@@ -53,12 +54,12 @@ package final class DenialWatch: Room, LifecycleObserver {
     private struct Strange {
         let domain: UInt64
         let since: Duration
-        /// The process that made it, and its user.
+        /// The process that created the domain, and the user of that process.
         var maker: (process: Int32, user: UInt32)?
         var denials: [(denial: Denial, times: Int)] = []
     }
 
-    /// What one read of the audit socket has found.
+    /// The result of one read of the audit socket.
     private struct Heard: Sendable {
         var records: [(record: DenialRecord, times: Int)] = []
         var isLossy = false
@@ -73,7 +74,8 @@ package final class DenialWatch: Room, LifecycleObserver {
     private static let mostStrange = 64
     private static let mostDenialsOfStrange = 16
     private static let mostPast = 256
-    /// How long to keep a domain whose app is not known. A launch and its audit record come at most a moment apart.
+    /// The time for which a domain without a known app is kept. It is enough, because the report of a launch and its
+    /// audit record arrive at almost the same time.
     private static let patience = Duration.seconds(10)
 
     /// - Parameter open: opens the socket on which the kernel sends audit records.
@@ -90,7 +92,7 @@ package final class DenialWatch: Room, LifecycleObserver {
         worker = BackgroundWorker(engine.loop, named: "denials")
     }
 
-    /// Listens to the kernel, or in tests to a socket at which records of the same form arrive.
+    /// Opens the kernel's audit socket. In tests, opens a socket at which records in the same format arrive.
     package static func listen() throws(Errno) -> AuditRecords {
         guard let path = ThisProcess.environment("TORPOR_TEST_AUDIT") else { return try AuditRecords() }
         return AuditRecords(taking: try Sockets.bindDatagram(path: path, mode: 0o600))
@@ -116,7 +118,7 @@ package final class DenialWatch: Room, LifecycleObserver {
         kept.keep(Array(lines.joined(separator: "\n").utf8))
     }
 
-    /// The descriptors that a new keeper must hold.
+    /// The descriptors that a new torpor-keeper must hold.
     var held: [(name: String, descriptors: [Int32])] {
         kept.held + (records.map { [(DescriptorName.audit, [$0.descriptor.raw])] } ?? [])
     }
@@ -136,8 +138,8 @@ package final class DenialWatch: Room, LifecycleObserver {
         app.specification.sandbox.mode != nil && app.specification.sandbox.onDenied != .ignore
     }
 
-    /// Begins to listen. Called before the launch of an app whose denials are needed, since the kernel may deny it
-    /// something at once.
+    /// Begins to listen. Called before the launch of an app whose denials are needed, because the kernel may deny an
+    /// access right after the launch.
     func listenNow() {
         guard source == nil, timer?.deadline == nil, Landlock.version >= Self.firstVersion else { return }
         do throws(Errno) {
@@ -166,8 +168,8 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     private func read() {
         guard let records else { return }
-        // Stop watching the descriptor while the worker reads: unread records would keep it readable, and the loop
-        // would spin.
+        // Do not watch the descriptor while the worker reads: unread records keep it readable, so the event loop would
+        // never sleep.
         source?.cancel()
         let raw = records.descriptor.raw
         worker.ask {
@@ -211,7 +213,8 @@ package final class DenialWatch: Room, LifecycleObserver {
                     }
                 }
             case .made(let domain, let process, let user, let program):
-                // A process that an app has started may restrict itself further: that is its own affair.
+                // Ignore other creators: a process of an app may create a domain of its own, to restrict itself
+                // further, and denials in that domain are not reported.
                 guard domains[domain] == nil, Self.isKeeper(program) else { continue }
                 wait(for: domain) { $0.maker = (process, user) }
                 if let run = run(of: process, user) { found(domain, run) }
@@ -242,7 +245,7 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     // MARK: Whose domain it is
 
-    /// Whether the program is torpor-keeper, whose child restricts itself before it executes the app's program.
+    /// Whether the program is torpor-keeper. Its child process creates the domain before it executes the app's program.
     private static func isKeeper(_ program: String) -> Bool {
         program.split(separator: "/").last?.utf8.starts(with: "torpor-keeper".utf8) ?? false
     }
@@ -256,8 +259,8 @@ package final class DenialWatch: Room, LifecycleObserver {
         strange.append(new)
     }
 
-    /// The run whose main process has that number. Its user counts too: a process of another user may have had the
-    /// number before, called itself like the keeper, and left others in its domain.
+    /// The run whose main process had this pid, if that process ran as this user. The user is compared because pids are
+    /// used again: a process of another user may have had the same pid, and may have had the name of torpor-keeper.
     private func run(of process: Int32, _ user: UInt32) -> Run? {
         if let app = apps.first(where: { $0.run.tree?.leader.pid == process }), let tree = app.run.tree {
             return owner(app) == user ? Run(app: app.name, incarnation: tree.tag.incarnation) : nil
@@ -348,14 +351,14 @@ package final class DenialWatch: Room, LifecycleObserver {
         return .object(details)
     }
 
-    /// Whether the app's configuration and the users' answers allow an access that was denied.
+    /// What the app's configuration and the users' answers say about an access that was denied.
     private struct Standing {
-        /// The name of the permission that the app declares for the access, or would have to declare; nil if no
-        /// permission covers it.
+        /// The name of the permission that covers the access, whether or not the app declares it; nil if no permission
+        /// does.
         var name: String?
         /// `asked`, `denied`, `allowed`, `undeclared`, or `none` if no permission covers the access.
         var word: String
-        /// The rest of a sentence.
+        /// The end of a sentence about the denied access.
         var text: String
 
         init(_ denial: Denial, _ declared: [PermissionDeclaration], _ app: AppRuntime) {
@@ -380,7 +383,8 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     // MARK: For persons
 
-    /// Asks the kernel whether it reports denials, which ``check`` needs. Does nothing if no app needs to know.
+    /// Asks the kernel whether it reports denials, so that ``check`` has an answer. Does nothing if no app needs
+    /// denials.
     package func look(_ completion: @escaping () -> Void) {
         guard apps.contains(where: isHeard), Landlock.version >= Self.firstVersion else { return completion() }
         worker.ask {
@@ -391,8 +395,8 @@ package final class DenialWatch: Room, LifecycleObserver {
         }
     }
 
-    /// The `torpor doctor` check: whether torpord sees denials, and how to change that if not. Nil if no app is
-    /// confined. Call ``look(_:)`` first.
+    /// The `torpor doctor` check: whether torpord learns of denials, and what to do if it does not. Nil if no app has a
+    /// sandbox. Call ``look(_:)`` first.
     package var check: DoctorCheck? {
         let heard = apps.filter(isHeard)
         guard !heard.isEmpty else { return nil }
@@ -440,7 +444,8 @@ extension AppRuntime {
 private enum DenialLogSlot: Slot { typealias Value = DenialLog }
 
 extension Incarnation {
-    /// The access without a declared permission for which torpord has ended the app; nil if it has not.
+    /// The access for which torpord has ended the app, because the app declares no permission for it; nil if this did
+    /// not happen.
     var undeclaredAccess: String? {
         get { slots[UndeclaredAccessSlot.self] }
         set { slots[UndeclaredAccessSlot.self] = newValue }

@@ -2,20 +2,22 @@
 
 import Linux
 
-/// The files and folders that torpord itself uses, recognised by device and inode: a symlink, a mount and
-/// `/proc/PID/root` give a folder another name. What a bundle's manifest asks for must not lead there.
+/// The files and folders that torpord itself uses. A path in a bundle's manifest must not give access to them. They are
+/// recognised by device and inode, because a symlink, a mount or `/proc/PID/root` can give a folder another name.
 ///
-/// Opening may wait for a disk: do not use it on the event loop.
+/// Opening paths may wait for a disk, so do not use this type on the event loop.
 struct GuardedPlaces {
-    /// A bound for loops over parent folders: no path has more levels than this.
+    /// The most levels of folders that a loop over parent folders visits, so that it always ends; no path has more
+    /// levels.
     private static let mostLevels = 4096
 
     /// torpord's own files and folders, and their paths.
     private var own: [FileIdentity: String] = [:]
-    /// The folders above torpord's own files and folders, each with the path of one of those that is below it.
+    /// The folders that contain torpord's own files and folders, at any depth. The value is the path of one that the
+    /// folder contains.
     private var above: [FileIdentity: String] = [:]
 
-    /// Opens the paths. Those that do not exist are left out.
+    /// Opens the paths. Paths that do not exist are left out.
     init(_ paths: [String]) {
         for path in paths {
             guard let file = try? File.open(path, .path), let status = try? File.status(descriptor: file.raw) else {
@@ -27,8 +29,8 @@ struct GuardedPlaces {
         }
     }
 
-    /// Which of torpord's own places the file that was found at a path gives access to: the place itself, one that
-    /// contains the file, or, for writing, one below the file. Nil if it gives access to none.
+    /// The file or folder of torpord that an app could open if it may access `file`; nil if there is none. This is
+    /// `file` itself, or a folder that contains it, or, if the access is for writing, something below `file`.
     func place(openedBy file: SteadyPath.Found, forWriting: Bool) -> String? {
         guard let status = try? File.status(descriptor: file.descriptor.raw) else { return nil }
         let identity = Self.identity(of: status)
@@ -42,10 +44,10 @@ struct GuardedPlaces {
         FileIdentity(device: status.device, inode: status.inode)
     }
 
-    /// The folder that contains an open file; nil if it cannot be opened.
+    /// Opens the folder that contains an open file; nil if that folder cannot be opened.
     private static func folder(around file: Descriptor, _ status: FileStatus) -> Descriptor? {
         if status.kind == .directory { return try? File.open("..", in: file.raw, [.path, .directory]) }
-        // Only a folder has an entry "..". For any other file, ask the kernel for its path.
+        // Only a folder has an entry "..". For any other file, the kernel tells its path.
         guard let path = try? File.readLink("/proc/self/fd/\(file.raw)"), path.hasPrefix("/") else { return nil }
         return File.parent(of: path).flatMap { try? File.open($0, [.path, .directory]) }
     }
@@ -56,7 +58,7 @@ struct GuardedPlaces {
         var next = try? File.open(".", in: folder.raw, [.path, .directory])
         while let here = next, levels.count < mostLevels, let status = try? File.status(descriptor: here.raw) {
             let identity = Self.identity(of: status)
-            // The parent of the root folder is the root folder itself.
+            // At the root folder the loop ends: its parent is the root folder itself.
             guard levels.last != identity else { break }
             levels.append(identity)
             next = try? File.open("..", in: here.raw, [.path, .directory])

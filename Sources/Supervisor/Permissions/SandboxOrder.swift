@@ -10,8 +10,8 @@ package import Permissions
 import Processes
 import SystemPackage
 
-/// What is known of an app's sandbox before its launch. The sandbox is made on a background thread, since opening
-/// paths may wait for a disk.
+/// The description of an app's sandbox before its launch. A background thread makes the sandbox from it, because
+/// opening paths may wait for a disk.
 package struct SandboxOrder: Sendable {
     package var mode: SandboxMode
     package var grants: PermissionGrants
@@ -22,7 +22,7 @@ package struct SandboxOrder: Sendable {
     package var ownPaths: [String] = []
     /// Whether the process gets an IPC namespace of its own.
     package var hasOwnIPC = true
-    /// Whether to make the kernel report accesses that it denies to the process, if the kernel can.
+    /// Whether the kernel is asked to report accesses that it denies to the process, if the kernel can do so.
     package var logsDenials = false
 
     /// A sandbox that a child process can enter.
@@ -74,8 +74,9 @@ package struct SandboxOrder: Sendable {
         let own = plan.rules.contains { $0.isOfBundle } ? GuardedPlaces(ownPaths) : nil
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                // All paths that the configuration names share one budget, and each system path has its own: many
-                // paths in the configuration must not make the device files unreachable.
+                // All paths from the configuration share one budget for the search of their patterns, and each system
+                // path has a budget of its own. So however many paths the configuration names, the device files can
+                // still be opened.
                 var spent = rule.isDeclared ? budget : SteadyPath.Budget()
                 let matches = try SteadyPath.open(
                     rule.path,
@@ -143,7 +144,7 @@ package struct SandboxOrder: Sendable {
     }
 }
 
-/// The version of Landlock that this kernel has (landlock(7)).
+/// The version of Landlock that the kernel supports (landlock(7)).
 package enum Landlock {
     /// The version that Torpor uses; 0 if the kernel has no Landlock. Tests simulate older kernels.
     package static let version: Int = {
@@ -153,11 +154,12 @@ package enum Landlock {
 }
 
 extension Supervisor {
-    /// Whether sandboxed apps get IPC namespaces of their own: making one needs CAP_SYS_ADMIN (bit 21 of `CapEff`).
+    /// Whether sandboxed apps get IPC namespaces of their own. To make such a namespace, torpord needs CAP_SYS_ADMIN
+    /// (bit 21 of `CapEff`).
     package var givesOwnIPC: Bool { keeper.hasWalls && Self.hasAdministration }
 
     private static let hasAdministration: Bool = {
-        // Tests simulate a supervisor without rights.
+        // With this variable, tests simulate a supervisor without rights.
         guard ThisProcess.environment("TORPOR_TEST_NO_IPC") == nil else { return false }
         let field = try? ProcFS.statusField(ThisProcess.pid, "CapEff")
         return field.flatMap { UInt64($0, radix: 16) }.map { $0 & 1 << 21 != 0 } ?? false
@@ -166,7 +168,8 @@ extension Supervisor {
     /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. For a running app,
     /// asks the kernel, since an older keeper may have launched the app without a namespace.
     package func sharesIPC(_ app: AppRuntime) -> Bool {
-        // Without namespaces, the filter of `agent` refuses the calls.
+        // If the app has no IPC namespace of its own, only the seccomp filter of the mode `agent` keeps it from the IPC
+        // objects of other processes.
         let isAgent = app.specification.sandbox.mode == .agent
         if let tree = app.run.tree, !tree.mainHasEnded,
             let own = try? ProcFS.ipcNamespace(ThisProcess.pid), let other = try? ProcFS.ipcNamespace(tree.main.pid)
@@ -178,8 +181,8 @@ extension Supervisor {
 }
 
 extension Launcher {
-    /// The sandbox that a process of the app gets; nil for none. `isMain`: whether the process is launched as the main
-    /// process, and is not a command that runs inside the sandbox.
+    /// The sandbox that a process of the app gets; nil for none. `isMain`: whether this is the app's main process, and
+    /// not a command that runs inside the sandbox.
     func sandboxOrder(
         of app: AppRuntime,
         _ specification: AppSpecification,
@@ -195,7 +198,7 @@ extension Launcher {
         if app.specification.data.protection.kind != nil { places.writable.append(supervisor.protection.door(of: app)) }
         let archives = supervisor.savedStates.archives(of: app).path
         places.readable = [archives, supervisor.transfers.feedsPlace(of: app.name).path]
-        // Each scene inside the app has a folder of its own beside the app's.
+        // Each scene inside the app has an archive folder of its own beside the app's.
         if specification.innerScenes != nil { places.readablePatterns = [archives + "@*"] }
         places.runtime = supervisor.runtime.directory(of: app)
         var order = SandboxOrder(mode: mode, grants: app.grants, places: places)
@@ -205,8 +208,8 @@ extension Launcher {
         return order
     }
 
-    /// Makes the app's sandbox, if it has one, then continues the launch. The app's folders are made first, since the
-    /// sandbox opens them.
+    /// Makes the app's sandbox, if it has one, then continues the launch. Makes the app's folders first, because making
+    /// the sandbox opens them.
     func confine(
         _ app: AppRuntime,
         _ order: LaunchOrder,
@@ -223,8 +226,9 @@ extension Launcher {
             app.run.launchFailure = error.failure
             return launchRefused(app, error.description)
         }
-        // Scenes that first save their state in this run have their archives linked here: the rules of the sandbox
-        // cannot name folders that do not exist yet.
+        // Make the folder of links to the archives of scenes. A scene may save its state for the first time in this
+        // run, and the rules of the sandbox cannot name the folder of an archive that does not exist yet. The app
+        // reaches such an archive through the folder of links.
         let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
         let make: @Sendable () throws(LaunchError) -> SandboxOrder.Made = { () throws(LaunchError) in
             try? links?.make()

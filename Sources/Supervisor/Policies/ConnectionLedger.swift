@@ -3,22 +3,21 @@
 import Engine
 import Linux
 
-/// The sockets of one app that the last search of its processes' file descriptors has found.
+/// The sockets of one app, as found by the last search through its processes' file descriptors.
 struct ConnectionClaim {
-    /// Inode numbers of the app's sockets, of all kinds, each once.
+    /// The inode numbers of the app's sockets of all kinds, without duplicates.
     var sockets: [UInt32] = []
-    /// Whether `sockets` has all sockets of the app; false if a process could not be read.
+    /// Whether `sockets` contains all sockets of the app; false if some process could not be read.
     var isWhole = false
-    /// What the last search found in other network namespaces; nil if all processes of the app are in torpord's
-    /// namespace.
+    /// What the last search found in other network namespaces; nil if all processes of the app are in torpord's own.
     var elsewhere: Elsewhere?
 
-    /// Connections in other network namespaces than torpord's, such as a container's.
+    /// An app's connections in network namespaces other than torpord's, such as a container's.
     struct Elsewhere {
         /// How many of these connections are open.
         var count: Int
-        /// When the last of these connections was closed; nil if none was seen to close. For open ones, the kernel
-        /// does not say when data last moved.
+        /// When one of these connections was last closed; nil if none is known to have been closed. For open
+        /// connections, the kernel does not say when data last moved.
         var lastClosed: Duration?
     }
     /// The time of the last search for the app's sockets; nil if there was none.
@@ -27,20 +26,20 @@ struct ConnectionClaim {
     var cost: Duration = .zero
     /// The processor time that the app had used at the last search for its sockets.
     var atProcessorTime: Duration = .zero
-    /// Whether a search for the app's sockets was due, but was postponed.
+    /// Whether a search for the app's sockets was needed, but was postponed.
     var isOwed = false
 }
 
 /// All open TCP connections and listening sockets, and the apps that own them.
 ///
-/// The kernel lists connections quickly (1 µs each), but finding the owner of a connection is slow: the descriptors
-/// of a process must be read, which takes 30 µs if it has few. So an app's descriptors are read again only if the app
-/// may have gained a connection: it has used processor time (assumed if the app has no cgroup), and the owner of some
-/// connection is unknown. Listening sockets are treated in the same way: they show that an app had connections that
-/// were closed before a search.
+/// The kernel lists connections quickly (1 µs each), but finding the owner of a connection is slow: all descriptors of
+/// a process must be read, which takes 30 µs even if there are few. So an app's descriptors are read again only if the
+/// app may have gained a connection. This is so if the app has used processor time (always assumed if it has no cgroup)
+/// and the owner of some connection is unknown. Owners of listening sockets are found in the same way, because a
+/// listening socket shows that its app had connections which were closed before any search.
 ///
-/// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another
-/// app, that is noticed within a minute.
+/// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another app,
+/// torpord notices this within a minute.
 struct ConnectionLedger {
     /// Whether to search for an app's connections.
     enum Decision {
@@ -51,9 +50,10 @@ struct ConnectionLedger {
         case later
     }
 
-    /// When data last moved on each open connection, by the inode number of its socket.
+    /// The time when data last moved on each open connection, by the inode number of the connection's socket.
     private var open: [UInt32: Duration?] = [:]
-    /// When a connection to each listening socket was last closed, by the inode number of that socket.
+    /// The time when a connection to each listening socket was last closed, by the inode number of the listening
+    /// socket.
     private var listening: [UInt32: Duration?] = [:]
     private var isAvailable = false
     private var reading: TCPConnectionReading?
@@ -64,15 +64,16 @@ struct ConnectionLedger {
     /// Sockets that do not belong to any app.
     private var foreign: Set<UInt32> = []
 
-    /// After a search for the sockets of an app, the next search waits this many times as long as that search took.
+    /// After a search for an app's sockets that took a time t, the next search for that app waits at least this many
+    /// times t.
     private static let share = 100
-    /// As ``share``, for apps in other network namespaces. The number is larger because there may be many of these
-    /// apps, and each would be searched in each round of measuring.
+    /// The same factor as ``share``, but for apps with connections in other network namespaces. The number is larger
+    /// because each of these apps is searched again and again, and there may be many of them.
     private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 
-    /// Begins a round of measuring by reading all connections. Returns false if `deadline` came first: then call this
-    /// again to continue.
+    /// Begins a round of measuring by reading all connections. Returns false if `deadline` has passed before all were
+    /// read; call the function again to continue.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
@@ -91,7 +92,8 @@ struct ConnectionLedger {
 
     private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
         open.removeAll(keepingCapacity: true)
-        // Skip connections without an inode number: they wait to be accepted, so no process has them yet.
+        // Skip connections without an inode number: they are still in the queue of a listening socket, so no process
+        // has them yet.
         for connection in connections where connection.inode != 0 {
             open[connection.inode] = .some(connection.lastTraffic)
         }
@@ -100,14 +102,14 @@ struct ConnectionLedger {
     }
 
     /// Whether to search for the connections of an app. `processorTime`: the processor time that the app has used,
-    /// precise to the microsecond; nil if that is unknown. If the time is the same as at the last search, the app has
-    /// not run since.
+    /// precise to the microsecond; nil if it is not known. If this time has not changed since the last search, the app
+    /// has not run, and has no new connections.
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
         let age = now - searchedAt
-        // Connections in other namespaces are found only by a search, and a client may close one while the app does
-        // nothing.
+        // Connections in other namespaces are found only by a search, even if the app has not run: a client may have
+        // closed a connection.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
@@ -122,8 +124,8 @@ struct ConnectionLedger {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
 
-    /// Counts an app's connections, and finds the last time when data moved on any of them. For a closed connection,
-    /// this is the time when it was closed.
+    /// Counts an app's connections, and finds the last time at which data moved on one of them or one of them was
+    /// closed.
     func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
@@ -151,9 +153,9 @@ struct ConnectionLedger {
         measurement.connections = count
     }
 
-    /// Ends a round of measuring. `isComplete`: every app that may have gained a connection was searched. A socket
-    /// without an owner at the end of two complete rounds belongs to no app. One round is not enough: a process may
-    /// have been accepting the connection during the search.
+    /// Ends a round of measuring. `isComplete`: whether every app that may have gained a connection was searched. A
+    /// socket that has no owner at the end of two complete rounds belongs to no app. One round is not enough, because a
+    /// process may have accepted the connection during the search.
     mutating func close(isComplete: Bool) {
         foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }

@@ -6,15 +6,15 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app to measure: one with processes.
+/// An app with processes, which is to be measured.
 struct MeasuredApp {
     let id: AppID
     let tree: ProcessTree
-    /// When all processes of the app were stopped (CLOCK_MONOTONIC); nil if they are not stopped.
+    /// The time at which all processes of the app were stopped (CLOCK_MONOTONIC); nil if they are not stopped.
     let suspendedSince: Duration?
 }
 
-/// What policies want to have measured: the bits TORPOR_NEEDS_… of the policy interface.
+/// The kinds of data that policies need: the bits TORPOR_NEEDS_… of the policy interface.
 struct MeasurementNeeds: OptionSet {
     let rawValue: UInt64
 
@@ -26,45 +26,45 @@ struct MeasurementNeeds: OptionSet {
     static let system = MeasurementNeeds(rawValue: 1 << 3)
 }
 
-/// A measurement of one incarnation of an app. Times are of CLOCK_MONOTONIC.
+/// A measurement of one incarnation (run) of an app. All times are on CLOCK_MONOTONIC.
 struct AppMeasurement {
-    /// The time of the measurement. If the app has a cgroup, its memory and number of processes may be older: by 5 s,
-    /// by 30 s if the app did nothing, or by a minute if it is suspended.
+    /// The time of the measurement. If the app has a cgroup, its memory and number of processes may be up to 5 s older;
+    /// up to 30 s if the app has used no processor time, and up to a minute if it is suspended.
     var measuredAt: Duration
-    /// The usage that was read last.
+    /// The last usage that was read.
     var usage: Usage
-    /// Processor time of this incarnation, which never decreases. The time in `usage` decreases when a process ends
-    /// whose parent does not wait for it.
+    /// The processor time that this incarnation has used; it never decreases. In contrast, the time in `usage`
+    /// decreases when a process ends and its parent does not wait for it.
     var processorTime: Duration
-    /// The processor time used between the last two measurements at least 200 ms apart, in thousandths of one
-    /// processor; nil before there are two.
+    /// The app's use of processor time between the last two measurements that are at least 200 ms apart, in thousandths
+    /// of one processor; nil until there are two such measurements.
     var processorPermille: UInt32?
     /// The number of open TCP connections, including those in other network namespaces; nil if no policy needs the
     /// number, or if a process of the app cannot be read.
     var connections: Int?
-    /// The latest time at which the app opened a connection, data moved on one, or a connection to one of its
-    /// listening ports was closed; nil if no such time is known.
+    /// The last time at which the app opened a connection, data moved on one of its connections, or a connection to one
+    /// of its listening ports was closed; nil if no such time is known.
     var lastTraffic: Duration?
 }
 
-/// Measures apps and the machine in rounds, each in steps of about a millisecond: a thousand busy apps take tens of
-/// milliseconds, which would block the loop.
+/// Measures apps and the machine in rounds. Each round is done in steps of about a millisecond, because measuring a
+/// thousand busy apps takes tens of milliseconds, which would block the event loop.
 ///
-/// How much is read depends on the app. A suspended app is read once a minute at most. If an app has a cgroup, its
-/// processor time is read from one small file (10 µs). Its processes and their memory (40 µs) are read every 5 s at
-/// most, or every 30 s if the processor time has not changed. For all apps without a cgroup, /proc is read once (20
-/// µs an app). For connections see ``ConnectionLedger``.
+/// How much is read depends on the app. A suspended app is read at most once a minute. If an app has a cgroup, its
+/// processor time is read from one small file (10 µs). Its processes and their memory (40 µs) are read at most every 5
+/// s, or every 30 s if the processor time has not changed. For all apps without a cgroup together, /proc is read once
+/// (20 µs per app). For connections see ``ConnectionLedger``.
 struct Measurements {
     /// The measurement of the machine in the last round that needed one.
     private(set) var system: SystemMeasurement?
-    /// How long the data about the processes of a busy app in a cgroup counts as fresh.
+    /// How long data about the processes of an app in a cgroup remains valid if the app uses processor time.
     private let busyLook: Duration
     private let clock: () -> Duration
     private var entries: [AppID: Entry] = [:]
     private var ledger = ConnectionLedger()
     private var round: Round?
 
-    /// - Parameter clock: gives the time of a measurement, on CLOCK_MONOTONIC.
+    /// - Parameter clock: returns the time of a measurement, on CLOCK_MONOTONIC.
     init(busyLook: Duration = .seconds(5), clock: @escaping () -> Duration = Clock.monotonic) {
         self.busyLook = busyLook
         self.clock = clock
@@ -75,8 +75,9 @@ struct Measurements {
         entries[id].flatMap { $0.leader == tree.leader ? $0.measurement : nil }
     }
 
-    /// Begins a round of measuring, and abandons an unfinished one. `apps`: all apps with processes; the data of
-    /// other apps is dropped. Measures the machine, which takes 0.2 ms; ``step(for:)`` measures the apps.
+    /// Begins a round of measuring, and abandons an unfinished one. `apps`: all apps that have processes; data of other
+    /// apps is dropped. This call measures the machine, which takes 0.2 ms; the calls of ``step(for:)`` that follow
+    /// measure the apps.
     mutating func begin(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
         if needs.contains(.system) { system = SystemMeasurement(after: system) }
         ledger.abandon()
@@ -106,12 +107,12 @@ struct Measurements {
     private struct Round {
         let needsConnections: Bool
         var hasConnections = false
-        /// Apps that were not measured yet.
+        /// Apps that were not measured in this round yet.
         var rest: ArraySlice<MeasuredApp>
-        /// Apps without a cgroup, which wait until /proc is read.
+        /// Apps without a cgroup; they are measured after /proc was read.
         var withoutCgroup: [MeasuredApp] = []
         var reading: SnapshotReading?
-        /// The app whose descriptors are being read.
+        /// The app whose file descriptors are being searched for sockets; nil if no search is in progress.
         var search: (app: MeasuredApp, search: SocketSearch)?
         /// Whether every app that may have gained a connection was searched.
         var isComplete = true
@@ -121,13 +122,14 @@ struct Measurements {
         /// The first process of the incarnation, which identifies it.
         let leader: Identity
         var measurement: AppMeasurement
-        /// When processor time was last read, and its value then.
+        /// The time at which the app's processor time was last read. Its value then is `rawTime`.
         var readAt: Duration
         var rawTime: Duration
-        /// When the app's processes were last read, and the app's processor time then.
+        /// The time at which the app's processes were last read. The app's processor time then is `timeAtLook`.
         var lookedAt: Duration
         var timeAtLook: Duration
-        /// The start of the time span that `processorPermille` is computed for, and the processor time then.
+        /// The start of the time span for which `processorPermille` is computed. The app's processor time at that start
+        /// is `shareTime`.
         var shareSince: Duration
         var shareTime: Duration
         var claim = ConnectionClaim()
@@ -150,7 +152,7 @@ struct Measurements {
             rawTime = time
         }
 
-        /// Updates `processorPermille`, whether or not anything was read.
+        /// Updates `processorPermille`, whether or not the app was read again.
         mutating func reckon(_ now: Duration) {
             measurement.measuredAt = now
             let span = now - shareSince
@@ -162,7 +164,8 @@ struct Measurements {
         }
     }
 
-    /// The shortest time span for `processorPermille`: without a cgroup, processor time advances in steps of 10 ms.
+    /// The shortest time span for which `processorPermille` is computed. It must not be shorter, because for apps
+    /// without a cgroup, processor time advances in steps of 10 ms.
     private static let shortestSpan = Duration.milliseconds(200)
     private static let idleLook = Duration.seconds(30)
     private static let suspendedLook = Duration.seconds(60)
@@ -203,7 +206,8 @@ struct Measurements {
         var decision = ConnectionLedger.Decision.needless
         if round.needsConnections {
             let claim = entry?.claim ?? ConnectionClaim()
-            // A search in another network namespace takes long, and no policy needs it for a suspended app.
+            // Do not search for a suspended app's connections in another network namespace: such a search takes long,
+            // and no policy needs its result.
             decision =
                 standsStill && claim.elsewhere != nil
                 ? .needless : ledger.decide(claim, processorTime: time, now)
@@ -247,8 +251,8 @@ struct Measurements {
         entries[app.id] = entry
     }
 
-    /// Whether an app's processes must be read. `time`: the app's processor time, precise to the microsecond; nil if
-    /// unknown.
+    /// Whether an app's processes must be read. `time`: the app's processor time, precise to the microsecond; nil if it
+    /// is not known.
     private func isDue(_ entry: Entry?, _ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
         guard let entry, let time else { return true }
         let isIdle = time == entry.timeAtLook

@@ -11,7 +11,7 @@ package import PolicyHost
 import Processes
 package import TorporPolicyABI
 
-/// Follows the advice of policies, or refuses it.
+/// Follows the advice of policies, or refuses to follow it.
 extension PolicyManager: PolicyChainDelegate {
     package func take(_ decision: PolicyDecision) -> CounselOutcome {
         let advice = decision.advice
@@ -45,8 +45,8 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = Self.because(decision) }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // The advice was refused, so the app is launched. Restore the text: otherwise the app's next ending would
-            // be reported with the text of this advice.
+            // The core has refused the advice, so the app is launched. Restore the text: otherwise the app's next
+            // ending would be reported with the text of this advice.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)
@@ -131,7 +131,7 @@ extension PolicyManager: PolicyChainDelegate {
         damped[id]?.arm(at: time)
     }
 
-    /// Has the core follow the advice, and reports it.
+    /// Makes the core follow the advice, and reports that.
     private func follow(
         _ advice: Advice,
         _ app: AppRuntime,
@@ -155,8 +155,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .taken
     }
 
-    /// Whether advice of this kind about the app comes too often. If so, the policy is asked again as soon as it may
-    /// give such advice again. If not, the advice is counted.
+    /// Whether policies give advice of this kind about the app too often. If so, schedules another question to the
+    /// policy for the time when such advice is permitted again. If not, counts the advice.
     private func isRepetitive(_ decision: PolicyDecision, _ app: AppRuntime) -> Bool {
         let now = supervisor.loop.now
         let key = UInt64(decision.advice.app) << 32 | UInt64(decision.advice.kind)
@@ -168,7 +168,7 @@ extension PolicyManager: PolicyChainDelegate {
         return false
     }
 
-    /// Lets a launch that waits for a policy continue.
+    /// Continues a launch that has waited for a policy.
     package func admit(_ app: AppID) {
         let supervisor = supervisor
         guard supervisor.coordinator.waitsForAdmission(app) else { return }
@@ -214,7 +214,7 @@ extension PolicyManager: PolicyChainDelegate {
             return .told
         }
         if isRepetitive(decision, app) { return .damped }
-        // This profile replaces that of the app's state for as long as the app is in that state.
+        // This profile replaces the profile of the app's current state until the app leaves that state.
         app.run.advisedProfile = (machine.state, state)
         let report = supervisor.shares.give(app, state)
         let done = report == ProfileReport() ? "" : " (\(report))"
@@ -234,8 +234,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .refused(why)
     }
 
-    /// Reports advice that changes nothing, unless the last report about the same policy, app and kind of advice was
-    /// the same.
+    /// Reports advice that has no effect, unless the last report for the same policy, app and kind of advice had the
+    /// same text.
     private func tell(_ decision: PolicyDecision, _ app: AppRuntime?, _ sentence: String) {
         let key = Self.key(decision)
         guard told[key] != sentence else { return }

@@ -10,7 +10,7 @@ import Policies
 import PolicyHost
 import TorporPolicyABI
 
-/// The events that policies get.
+/// Sends events to policies.
 extension PolicyManager {
     private func post(
         _ kind: torpor_policy_event_kind,
@@ -30,8 +30,8 @@ extension PolicyManager {
         chain.post(event)
     }
 
-    /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read. A
-    /// dependency's entry depends on whether the app uses it.
+    /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read. The
+    /// entries of dependencies change too, because they say whether apps use them.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -51,8 +51,8 @@ extension PolicyManager {
         post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
     }
 
-    /// Called when a user or an event has requested a state for an app: ends the limits on what policies may advise
-    /// about it.
+    /// Called when a user or an event has requested a state for an app. From now on, policies may again advise about
+    /// the app without limits.
     package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
@@ -60,18 +60,18 @@ extension PolicyManager {
         post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
     }
 
-    /// Called when the core asks whether an app may be launched. Asks the policies, or admits the launch if no policy
-    /// decides launches.
+    /// Called when the core asks whether an app may be launched. Asks the policies. If no policy decides about
+    /// launches, admits the launch.
     func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
         putOff[app.id] = nil
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
-        // If the app needs memory, keep `skipsAdmission`: the core asks about memory next, and the app skips that
-        // wait too.
+        // Keep `skipsAdmission` if the app waits for free memory: the core asks about memory next, and the app must
+        // skip that wait too.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
-        // Answer later: the core is still in the step in which it asks.
+        // Answer in a later turn of the event loop, because the core has not finished the event in which it asks.
         supervisor.loop.later { [weak self] in self?.admit(id) }
     }
 
@@ -81,7 +81,8 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// Brings the view up to date after a change of the configuration, and tells the policies that apps have changed.
+    /// Updates the view that policies read after a change of the configuration, and tells the policies that the apps
+    /// have changed.
     func appsChanged() {
         for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
             let times = view.isPresent(app.id) && view.name(app.id) == app.name
@@ -107,7 +108,7 @@ extension PolicyManager {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
-        // Policies get no further events about how the app ends, and the apps that it required may be idle now.
+        // The app is gone, so policies get no event about its end. The apps that it required may be idle now.
         post(TORPOR_EVENT_APPS)
     }
 
@@ -117,11 +118,11 @@ extension PolicyManager {
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The name of the policy that decides in which order apps are evicted; nil if none does.
+    /// The name of the policy that decides the order in which apps are evicted; nil if there is none.
     var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
-    /// Asks the policies in which order apps would be evicted if memory were short. `completion` gets the apps, the
-    /// first to be evicted first, each with the policy's reason; none if no policy orders apps.
+    /// Asks the policies in which order apps would be evicted if memory were short. `completion` gets the apps in this
+    /// order, each with the policy's reason; it gets no apps if no policy decides the order.
     package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] decisions in
             guard let self else { return completion([]) }

@@ -11,14 +11,15 @@ package import TorporPolicyABI
 
 /// Measures apps and the machine for policies.
 extension PolicyManager {
-    /// A round of measuring begins only if the last one began longer ago than this.
+    /// A new round of measuring begins only if the last one began longer ago than this. Otherwise policies get the last
+    /// measurements.
     private static let freshness = Duration.seconds(1)
 
     package func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {
         let wanted = MeasurementNeeds(rawValue: needs)
         let now = supervisor.loop.now
         let isOld = measuredAt.map { now - $0 >= Self.freshness } ?? true
-        // A launch does not wait for measurements.
+        // Do not measure before a question about a launch: the launch would have to wait for the measurements.
         let isUrgent = events.contains { $0.kind == TORPOR_EVENT_LAUNCH.rawValue }
         guard !wanted.isDisjoint(with: [.memory, .processor, .connections, .system]), isOld, !isUrgent else {
             refresh()
@@ -37,7 +38,7 @@ extension PolicyManager {
         return MeasuredApp(id: app.id, tree: tree, suspendedSince: since)
     }
 
-    /// Measures in steps, between which the loop serves other events.
+    /// Measures in steps, so that the event loop can serve other events in between.
     private func goOnMeasuring(_ ready: @escaping () -> Void) {
         guard measurements.step() else {
             return supervisor.loop.later { [weak self] in self?.goOnMeasuring(ready) }

@@ -9,9 +9,9 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// Fills in the data about apps that policies read.
+/// Updates the data about apps that policies read (the view).
 extension PolicyManager {
-    /// Adds an app to the view, or updates its tags.
+    /// Adds an app to the view. If the app is there already, updates its tags.
     func show(_ app: AppRuntime) {
         if !view.put(app.id, name: app.name, tags: app.specification.tags) {
             supervisor.log.warning("\(app.name) is not shown to policies: there is no room for more apps")
@@ -19,7 +19,7 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// Brings the view up to date.
+    /// Updates the entries of the view that are out of date.
     func refresh() {
         let now = supervisor.loop.now
         view.system.now = now.microseconds
@@ -59,8 +59,9 @@ extension PolicyManager {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
-        // If the app's background time is used up, show as its end the time when the app entered the background,
-        // which is in the past. So a policy that was not asked when the time ended can still see that it has ended.
+        // If the app has used up its background time, show the time when it entered the background as the end of that
+        // time. Because this time is in the past, a policy that was not asked at the real end can still see that the
+        // background time is over.
         let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
@@ -137,7 +138,8 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The reason's number in the header file for policies: the number in records plus 1. A test compares the two.
+    /// The reason's number in the header file for policies. It is the reason's number in records plus 1; a test checks
+    /// this.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

@@ -12,9 +12,9 @@ package import PolicyHost
 import Processes
 import TorporPolicyABI
 
-/// The supervisor's part in policies: shows them the apps, sends them events, and follows their advice where the
-/// rules allow it. The manager exists only while a policy is configured, or while a client records what policies
-/// would be asked.
+/// Connects policies to the supervisor: gives them data about apps, sends them events, and follows their advice where
+/// the rules allow it. The manager exists only while a policy is configured, or while a client records the questions
+/// that policies would be asked.
 ///
 /// Only launches wait for a policy's answer, and only if a policy has asked to decide launches.
 package final class PolicyManager: LifecycleObserver {
@@ -23,36 +23,38 @@ package final class PolicyManager: LifecycleObserver {
     package private(set) var chain: PolicyChain! = nil
     /// Apps whose entry in the view is out of date.
     var unseen: Set<AppID> = []
-    /// Apps in the foreground: they count as in use now, even if nothing about them changes.
+    /// Apps in the foreground. They count as in use all the time, even if nothing about them changes.
     var inUse: Set<AppID> = []
-    /// Apps for which a user or an event has requested a state since policies were last asked. Such a request
-    /// overrides the advice of policies.
+    /// Apps for which a user or an event has requested a state after policies were last asked. Such a request overrides
+    /// the advice of policies.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
     var measurements = Measurements()
     /// When the last round of measuring began; nil if there was none.
     var measuredAt: Duration?
-    /// Limits how often policies repeat advice that changes little, by app and kind.
+    /// Limits how often policies may repeat advice with small changes, by app and kind of advice.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
-    /// Apps about which a policy gives or changes its advice too often. When the timer fires, the policy is asked
+    /// Apps about which a policy has given or changed its advice too often. When the timer fires, the policy is asked
     /// again.
     package var damped: [AppID: TimerSource] = [:]
-    /// The last report of advice that was not followed, by policy, app and kind, so that no report is repeated.
+    /// The text of the last report of advice that was not followed, by policy, app and kind of advice. It keeps the
+    /// same report from being repeated.
     package var told: [String: String] = [:]
-    /// Launches that a policy has delayed, with the timers that end the delay.
+    /// Launches that a policy has delayed, each with the timer that ends the delay.
     var putOff: [AppID: TimerSource] = [:]
-    /// Records which policy is running in this process, so that the next torpord knows which policy made this one
-    /// crash; nil if the file cannot be opened.
+    /// Records which policy is running in this process. If a policy crashes torpord, the next torpord reads here which
+    /// one it was. Nil if the file cannot be opened.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
     private var clock: ClockWatch?
     private var clockSource: IOSource?
-    /// Work that waits until a policy that is being loaded changes its state.
+    /// Work that waits until the policy with this name is no longer being loaded.
     package var whenSettled: [(name: String, work: () -> Void)] = []
     let trace = PolicyTraceFeed()
-    /// When apps last sent WATCHDOG=1, in microseconds of the loop's clock (CLOCK_MONOTONIC).
+    /// The time at which each app last sent WATCHDOG=1, in microseconds on the event loop's clock (CLOCK_MONOTONIC).
     var lastHeartbeats: [AppID: Int64] = [:]
-    /// An unprivileged user that owns no files, for policy hosts to run as; only root can switch to it.
+    /// A user without privileges that owns no files. Policy hosts run as this user. Only root can change to another
+    /// user.
     package let hostUser: (user: UInt32, group: UInt32)?
 
     package init(_ supervisor: Supervisor) throws(Errno) {
@@ -86,8 +88,8 @@ package final class PolicyManager: LifecycleObserver {
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }
 
-    /// Watches for changes of the wall clock. When the clock is set, policies that wait for a time are asked at once,
-    /// since the time may have come.
+    /// Watches for changes of the wall clock. When the clock is set, policies that wait for a certain time are asked at
+    /// once, because that time may have come.
     func watchClock() {
         guard clockSource == nil, chain.slots.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
         do throws(Errno) {
@@ -107,7 +109,7 @@ package final class PolicyManager: LifecycleObserver {
         }
     }
 
-    /// Calls back when every policy is loaded, or has failed to load; that takes five seconds at most.
+    /// Calls back when every policy is loaded or has failed to load. This takes at most five seconds.
     package func whenLoaded(_ work: @escaping () -> Void) {
         guard chain.slots.contains(where: { $0.state == .loading }) else { return work() }
         whenLoaded = work
@@ -155,14 +157,14 @@ extension Supervisor {
         policyManager?.configure()
     }
 
-    /// Makes the policy manager, for policies or for a client that records what they would be asked.
+    /// Creates the policy manager, for policies or for a client that records the questions to policies.
     package func showPolicies() throws(Errno) {
         let made = try PolicyManager(self)
         engine.add(made)
         policyManager = made
     }
 
-    /// Calls back when the policies are loaded, within seconds.
+    /// Calls back when the policies are loaded, which takes some seconds at most.
     func whenGoverned(_ work: @escaping () -> Void) {
         guard let policyManager else { return work() }
         policyManager.whenLoaded(work)
@@ -179,7 +181,8 @@ extension PolicySettings {
         options = Self.flat(.table(policy.options), "")
     }
 
-    /// Flattens tables and arrays, in order of their keys.
+    /// Converts a value to options without nesting: the elements of tables and arrays become options of their own, in
+    /// order of their keys.
     private static func flat(_ value: ConfigurationValue, _ key: String) -> [PolicyOption] {
         func inner(_ name: String) -> String { key.isEmpty ? name : key + "." + name }
         switch value {
@@ -218,7 +221,7 @@ extension PolicyManager: PolicyHostLauncher {
         launch.isHelper = true
         launch.passed = plan.descriptors
         launch.standardError = plan.standardError
-        // When memory is short, the kernel kills the policy's process first.
+        // If memory is short, the kernel should kill the policy's process rather than an app.
         launch.oomScoreAdjust = 1000
         supervisor.keeper.launch(launch) { [weak supervisor] result in
             switch result {

@@ -5,9 +5,9 @@ import Linux
 import PolicyHost
 import WireText
 
-/// A file in the runtime directory that names the policy that is running in torpord's own process. If torpord dies
-/// while a policy runs, that policy is the cause. The next torpord counts these deaths, and does not load a policy
-/// that has caused several.
+/// A file in the runtime directory with the name of the policy that is running in torpord's own process. If torpord
+/// dies while a policy is running, that policy counts as the cause. The next torpord counts these deaths, and does not
+/// load a policy that has caused several.
 ///
 /// Layout: 64 bytes with the name of the policy that is running, ended by NUL. Then a record of 72 bytes for each of
 /// the last eight deaths, newest first: the policy's name, and the time in microseconds (CLOCK_MONOTONIC).
@@ -22,7 +22,7 @@ final class PolicyMarks {
 
     private let mapping: Mapping
 
-    /// Nil if the file cannot be opened or created: then no deaths are counted.
+    /// Opens or creates the file. Nil if this fails: then no deaths are counted.
     init?(path: String) {
         do throws(Errno) {
             let file = try File.open(path, [.readWrite, .create], mode: 0o600)
@@ -44,10 +44,10 @@ final class PolicyMarks {
         mark("")
     }
 
-    /// Records that this policy is being asked; an empty name records that the policy has answered.
+    /// Records that the policy with this name is running. An empty name records that no policy is running any longer.
     func mark(_ name: String) { write(name, at: 0) }
 
-    /// The policies to leave out, each with the reason.
+    /// The policies that must not be loaded, each with the reason.
     func quarantined(among policies: [PolicySettings]) -> [String: String] {
         var result: [String: String] = [:]
         let now = Clock.monotonic().microseconds
@@ -80,7 +80,7 @@ final class PolicyMarks {
         var name = name
         name.withUTF8 { text in
             let count = min(text.count, Self.nameBytes - 1)
-            // The first byte says whether there is a name, so write it last.
+            // Write the first byte last: it says whether there is a name, so the name is never read half-written.
             for index in stride(from: count, through: 0, by: -1) {
                 mapping.bytes[offset + index] = index < count ? text[index] : 0
             }

@@ -11,9 +11,9 @@ import TorporPolicyABI
 import Varlink
 package import VarlinkServer
 
-/// The clients that record what policies are asked and what they advise.
+/// The clients that record the questions to policies and their advice.
 final class PolicyTraceFeed {
-    /// The most clients at a time: each is sent everything.
+    /// The most clients at a time. There is a limit because every line is sent to each of them.
     static let limit = 8
 
     private(set) var recorders: [PolicyRecorder] = []
@@ -22,16 +22,16 @@ final class PolicyTraceFeed {
 
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
-    /// Sends the clients the questions of a finished round and the advice of the policies. `view`: the data about
-    /// apps that the policies were shown.
+    /// Sends all clients the questions of a finished round and the policies' advice. `view`: the data about apps that
+    /// the policies have read.
     func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
         for recorder in recorders { recorder.tell(events, decisions) }
     }
 }
 
-/// A client that records what policies are asked. It gets a line for each round of questions, and a snapshot line at
-/// intervals. While the client does not read, lines of rounds are queued up to the server's limit, and snapshot lines
-/// are skipped.
+/// A client that records the questions to policies. It gets a line for each round of questions, and at intervals a line
+/// with a snapshot of the data that policies read. While the client does not read, lines of rounds are queued up to the
+/// server's limit, and snapshots are skipped.
 final class PolicyRecorder {
     private unowned let policyManager: PolicyManager
     private let reply: Reply
@@ -51,7 +51,7 @@ final class PolicyRecorder {
         endTimer?.arm(after: .milliseconds(min(time, 1 << 40)))
     }
 
-    /// Requests a snapshot line now, and further ones at intervals.
+    /// Requests a snapshot now, and then one at each interval.
     func look() {
         timer?.arm(after: every)
         policyManager.chain.look()
@@ -72,7 +72,7 @@ final class PolicyRecorder {
         reply.send(Replies.record(round.json), continues: true)
     }
 
-    /// The time that the client asked for is over.
+    /// Called when the time for which the client wanted to record is over.
     private func finish() {
         policyManager.stopRecording(self)
         reply.send(Replies.record(nil))
@@ -92,7 +92,7 @@ final class PolicyRecorder {
 }
 
 extension PolicyManager {
-    /// From now on, sends the client what policies are asked and what they advise.
+    /// Begins to send the client the questions to policies and their advice.
     package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
             return reply.fail(

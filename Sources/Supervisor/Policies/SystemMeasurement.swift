@@ -7,22 +7,23 @@ import TorporPolicyABI
 
 /// A measurement of the machine.
 struct SystemMeasurement {
-    /// The time on CLOCK_MONOTONIC.
+    /// The time of the measurement, on CLOCK_MONOTONIC.
     let measuredAt: Duration
-    /// Each property from here to `load` is nil if its value cannot be read.
+    /// The machine's memory; nil if it cannot be read. The same holds for all properties down to `load`.
     let memory: MachineMemory?
     let memoryPressure: Pressure?
     let processorPressure: Pressure?
     let diskPressure: Pressure?
     let load: LoadAverage?
-    /// At most 30 s older than the other values, since the firmware of some laptops takes milliseconds to report the
-    /// power state.
+    /// The power state. It may be up to 30 s older than the other values, because the firmware of some laptops takes
+    /// milliseconds to report it.
     let power: Power
     private let powerAt: Duration
 
     private static let powerLook = Duration.seconds(30)
 
-    /// Measures now. `earlier`: the last measurement. `root`: a prefix for /proc and /sys.
+    /// Measures the machine now. `earlier`: the last measurement. `root`: a prefix for the paths of /proc and /sys, for
+    /// tests.
     init(after earlier: SystemMeasurement? = nil, root: String = "") {
         let now = Clock.monotonic()
         measuredAt = now

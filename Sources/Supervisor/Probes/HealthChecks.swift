@@ -78,16 +78,16 @@ package final class HealthCheck {
     private var current: ProbeTry?
     /// The running time left until the next check when the checks were paused; nil if they were not paused.
     private var left: Duration?
-    /// Whether the app was suspended since its last check. True at first: an earlier torpord may have kept the app
-    /// awake for a verdict, which the first check then ends.
+    /// Whether the app was suspended since its last check. True at first: an earlier torpord may have kept the app from
+    /// being suspended until a check has a result, which the first check ends.
     private var hasSlept = true
     /// How many checks have failed in a row.
     private(set) var failures = 0
-    /// Whether any check has succeeded or failed yet.
+    /// Whether any check of this incarnation has had a result yet.
     package private(set) var isKnown = false
     /// Why the last check failed; nil if it succeeded.
     package private(set) var problem: String?
-    /// Why torpord ends the app because of failed checks; nil while it does not.
+    /// Why torpord is ending the app because of failed checks; nil if it is not.
     private(set) var verdict: String?
 
     init(_ specification: HealthSpecification, _ app: AppRuntime, _ checks: HealthChecks) {
@@ -96,8 +96,7 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// An app is checked at the earliest this long after the end of its suspension, so that it can continue its work
-    /// first.
+    /// The shortest time from the end of a suspension to the next check, so that the app can continue its work first.
     private static let waking = Duration.seconds(1)
 
     /// Begins to check the app at intervals, or continues after ``pause()``.
@@ -118,7 +117,7 @@ package final class HealthCheck {
         stop()
     }
 
-    /// Stops the checks until ``watch()``, and forgets their results.
+    /// Stops the checks until ``watch()``, and discards their results.
     func rest() {
         stop()
         left = nil
@@ -147,8 +146,8 @@ package final class HealthCheck {
         current = nil
         guard let app, timer != nil else { return }
         timer?.arm(after: specification.probe.interval)
-        // Ignore any result if the app was suspended or began to change its state during the check, and a failure if a
-        // debugger or SIGSTOP kept the app from answering.
+        // If the app was suspended or began to change its state during the check, ignore the result. If a debugger or
+        // SIGSTOP kept the app from answering, ignore a failure.
         guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else {
             if failures == 0 { checks.awaitVerdict(app, false) }
             return

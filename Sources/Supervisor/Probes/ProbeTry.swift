@@ -12,12 +12,11 @@ import SystemPackage
 /// One attempt of a probe (`ready` or `health`). The attempt stops when the last reference to this object is
 /// released.
 final class ProbeTry {
-    /// Gets nil if the probe succeeded, else the reason: a sentence without its subject, which is the app or the
-    /// check.
+    /// Gets nil if the probe succeeded; otherwise the reason, as a sentence without its subject (the app or the check).
     typealias Completion = (_ problem: String?) -> Void
 
     private let probe: Probe
-    /// Whether the attempt must leave no trace that would count as use of the app, such as a recently closed
+    /// Whether the attempt must not count as use of the app: it must leave no trace such as a recently closed
     /// connection.
     private let isQuiet: Bool
     private unowned(unsafe) let supervisor: Supervisor
@@ -54,7 +53,7 @@ final class ProbeTry {
     deinit { stop() }
 
     private func isLate() {
-        // The answer has come, and only the end of the connection is missing: wait for that.
+        // The answer has come. Only the end of the connection is missing, so wait for that a little longer.
         if question?.isClosing == true { return limit?.arm(after: HTTPQuestion.patience) ?? () }
         finish("gave no answer within \(Quantity.text(probe.timeout))")
     }
@@ -83,9 +82,10 @@ final class ProbeTry {
 
     // MARK: Files
 
-    /// Checks on a background thread whether the file exists, since the owner of the path could make the check block.
-    /// The check has only the rights of the app's user, since that user may have made the path a link to any file.
-    /// While one check hangs, no other check starts for the app, in any incarnation (run) of it.
+    /// Checks on a background thread whether the file exists, because the check may block: for example, the path may be
+    /// on a filesystem that hangs. The check has only the rights of the app's user, because that user may have made the
+    /// path a link to any file. While one check hangs, no other check of the same app starts, not even in its next
+    /// incarnation (run).
     private func look(_ path: String, _ app: AppRuntime) {
         guard !app.isLookedAt else { return later("waits for an earlier check of \(path)") }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else {

@@ -16,14 +16,14 @@ package final class ReadinessProbe {
     /// Why the app was not ready at the last try; nil before the first result.
     private(set) var problem: String?
     private var startedAt: Duration?
-    /// How long an app is being probed before ``longProblem`` tells callers, which wait for the app, why it is not
-    /// ready.
+    /// When an app has been probed for this long and is not ready, ``longProblem`` tells callers that wait for the app
+    /// the reason.
     private static let patience = Duration.seconds(5)
     /// The ``problem`` of an app that has been probed for longer than ``patience``; otherwise nil.
     package var longProblem: String? {
         startedAt.map { supervisor.loop.now - $0 >= Self.patience } ?? false ? problem : nil
     }
-    /// The last problem with the probe's file that was logged, so that each problem is logged once.
+    /// The last problem with the probe's file that was logged, so that the same problem is not logged again.
     private var said: String?
 
     init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {

@@ -5,15 +5,16 @@ import Linux
 
 /// Whether a process that sends no answers has handled a signal.
 ///
-/// A handler often runs some time after the kernel has delivered the signal (in an interpreter, between two of its
-/// own instructions), so a stop right after the signal would come too early. Two signs can be seen from outside: the
-/// signal is no longer pending, and the main thread sleeps again. If the thread keeps running, it is enough that it
-/// has used some processor time.
+/// A handler often runs only some time after the kernel has delivered the signal: an interpreter, for example, runs
+/// handlers between two of its instructions. So a stop right after the signal would come too early. The signal counts
+/// as handled when it is no longer pending and the main thread sleeps again. If the thread keeps running, it counts as
+/// handled when the process has used some processor time.
 struct HandledSignal {
-    /// How long after the signal the app is stopped in any case: a program that blocks the signal never handles it.
+    /// If the signal is not handled within this time, the app is stopped all the same, because a program that blocks
+    /// the signal never handles it.
     private static let patience = Duration.seconds(1)
-    /// Processor time in clock ticks. A process that has used this much since the signal counts as having handled it,
-    /// though it never sleeps.
+    /// A process that has used this much processor time since the signal, in clock ticks, counts as having handled it,
+    /// even if its main thread never sleeps.
     private static let enough: UInt64 = 5
 
     private let end: Duration

@@ -11,8 +11,8 @@ import Processes
 
 /// Signals, stops, continues and ends the processes of apps, as the core decides.
 ///
-/// Nothing here blocks. Work that takes time is done in passes: one attempt on all processes of an app, which a timer
-/// repeats until it has succeeded or is no longer needed.
+/// No method blocks. Work that takes time is done in passes: a pass is one attempt on all processes of an app, and a
+/// timer repeats it until it succeeds or is no longer needed.
 package final class ProcessControl: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -52,7 +52,7 @@ package final class ProcessControl: ShellRoom {
         again(app) { control, app in control.waitForHandling(of: number, app, seen) }
     }
 
-    /// What may prevent a stop of the app.
+    /// What prevents a stop of the app: nothing, or file locks.
     private enum Answer {
         case nothing
         case locks([LockInTheWay])
@@ -73,8 +73,8 @@ package final class ProcessControl: ShellRoom {
     }
 
     /// Checks that the app plays no sound, which would let it stay in the background, and holds no lock that forbids
-    /// the stop. Calls `answer` at once if neither needs a check. If the app plays sound, `answer` is not called: the
-    /// core gets an event instead.
+    /// the stop. Calls `answer` at once if no check is needed. If the app plays sound, `answer` is not called: the core
+    /// gets an event instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
         let machine = machine(app)
@@ -88,7 +88,8 @@ package final class ProcessControl: ShellRoom {
                 }
             }
         }
-        // A suspended app that another process has continued is stopped again without a check for sound.
+        // A suspended app that another process has continued is stopped again, whether or not it plays sound: check
+        // only its locks.
         guard machine.transition == .suspending else { return lookForLocks() }
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
@@ -121,12 +122,12 @@ package final class ProcessControl: ShellRoom {
         switch result {
         case .stopped:
             app.run.stop = .none
-            // Read the heartbeats that the app sent before the stop now: if they were read later, they would count as
+            // Read now the messages that the app sent before the stop: heartbeats that are read later would count as
             // sent after the stop.
             supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
-            // If another process had continued the app, this stop changes no state, and may have cancelled a check of
-            // the app's locks. Continue that check.
+            // If another process had continued the app, this stop changes no state, but it may have cancelled a check
+            // of the app's locks. Start that check again.
             supervisor.lockWatch.followOn(app)
         case .gone: app.run.stop = .none  // The exit of its main process is on the way.
         case .again: again(app) { control, app in control.stopPass(app) }
@@ -135,7 +136,7 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Continuing
 
-    /// Continues the app's processes, no matter what has stopped them.
+    /// Continues the app's processes, whether the freezer or a signal has stopped them.
     func `continue`(_ app: AppRuntime) {
         app.run.stop = .none
         app.run.told = nil
@@ -151,13 +152,14 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Checks whether another process has continued a suspended app. Called when the app shows a sign of life, and
-    /// when a client lists apps.
+    /// Checks whether another process has continued a suspended app. Called when the app does something that a stopped
+    /// process cannot do, and when a client lists apps.
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops some time after SIGSTOP is sent, so do not check while torpord is stopping
-        // the app. If another process has continued the app, and torpord is stopping it again, that was noted already.
+        // Do not check while torpord is stopping the app: on a busy machine, a process stops only some time after
+        // SIGSTOP is sent. If torpord is stopping the app because another process has continued it, that was reported
+        // already.
         guard app.run.stop == .none else { return }
         // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. Check the
         // configured method first, since it is the more likely one.
@@ -169,9 +171,10 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Ending
 
-    /// Sends a signal to a container whose first process does not handle it. The kernel does not deliver such a
-    /// signal to the first process of a PID namespace (pid_namespaces(7)), so the other processes get it. The first
-    /// process is killed when it is the only one left: outside of a container the signal would have ended it.
+    /// Sends a signal to a container whose first process does not handle it. The kernel does not deliver such a signal
+    /// to the first process of a PID namespace (pid_namespaces(7)), so the other processes get the signal instead. When
+    /// the first process is the only one left, it is killed, because outside of a container the signal would have ended
+    /// it.
     private func endDeaf(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
         let name = Signal.name(number)
         let count = (try? tree.signal(number, tree.othersInContainer)) ?? 0
@@ -185,8 +188,8 @@ package final class ProcessControl: ShellRoom {
         killWhenAlone(app, number, tree, nil)
     }
 
-    /// - Parameter rest: the result of `firstRestsAlone()` at the last check. If the result is the same now, the
-    ///   first process has slept since then: it does not react to the end of the other processes, and is killed.
+    /// - Parameter rest: the result of `firstRestsAlone()` at the last check. If the result has not changed, the first
+    ///   process has slept since then, so it does not react to the end of the other processes and is killed.
     private func killWhenAlone(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree, _ rest: UInt64?) {
         guard app.run.tree === tree, machine(app).transition == .terminating, tree.isDeaf(to: number) else { return }
         let now = tree.firstRestsAlone()
@@ -219,7 +222,8 @@ package final class ProcessControl: ShellRoom {
         sweep(app)
     }
 
-    /// Checks whether an app that is ending is gone. After the grace period, kills the processes that are left.
+    /// Checks whether all processes of an app that is ending have ended. After the grace period, kills those that are
+    /// left.
     func sweep(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.transition == .terminating, let tree = app.run.tree else { return }

@@ -6,7 +6,7 @@ import Lifecycle
 import Linux
 import Processes
 
-/// While a debugger traces an app, its deadlines are paused.
+/// Pauses the deadlines of an app while a debugger traces it.
 extension Supervisor {
     /// Whether a debugger traces the app. If one does, pauses the app's deadlines until it detaches.
     func restsForTracer(_ app: AppRuntime) -> Bool {
@@ -28,13 +28,13 @@ extension Supervisor {
     package func isTraced(_ app: AppRuntime) -> Bool {
         guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
-        // torpord itself may have started the tracer to sample stacks. This tracer is not a debugger.
+        // torpord itself may have started the tracer to sample stacks. Such a tracer does not count as a debugger.
         return tracer != 0 && tracer != app.run.stackSampler?.tool
     }
 }
 
 extension Incarnation {
-    /// Checks once a second whether the debugger has detached.
+    /// Fires once a second while a debugger traces the app, to check whether it has detached.
     var tracerTimer: TimerSource? {
         get { slots[TracerTimerSlot.self] }
         set { slots[TracerTimerSlot.self] = newValue }

@@ -25,7 +25,8 @@ final class ProtectRuns {
     private var isRunning = false
     private var unlocking: Process?
 
-    /// A process of torpor-protect or ‘torpor protect unlock’, and the timer that kills it if it takes too long.
+    /// A running process of torpor-protect or of ‘torpor protect unlock’, with the timer that kills it if it takes too
+    /// long.
     private final class Process {
         var descriptor: Descriptor?
         var timer: TimerSource?
@@ -39,16 +40,17 @@ final class ProtectRuns {
         }
     }
 
-    /// How long torpor-protect may run. It takes milliseconds unless a disk hangs, and limits its own slow steps to
-    /// some seconds.
+    /// The time after which torpor-protect is killed. It needs milliseconds unless a disk hangs, and limits its own
+    /// slow steps to some seconds.
     private static let longest = Duration.seconds(20)
-    /// If a killed process has not ended after this time, because the kernel holds it in a system call, the next
-    /// request no longer waits for that process.
+    /// If a killed process has not ended after this time, the kernel holds it in a system call. Then the next request
+    /// no longer waits for that process.
     private static let grace = Duration.seconds(3)
-    /// How long ‘torpor protect unlock’ may run: its command, which gives the passphrase, may ask a server or a
-    /// device.
+    /// The time after which ‘torpor protect unlock’ is killed. It is longer because the command that gives the
+    /// passphrase may have to wait for a server or a device.
     private static let longestUnlock = Duration.seconds(90)
-    /// The most bytes of output that are read: enough to name some ten thousand processes that hold files open.
+    /// The most bytes of output that are read. This is enough for the names of some ten thousand processes that have
+    /// files open.
     private static let longestAnswer = 8 << 20
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -60,8 +62,7 @@ final class ProtectRuns {
 
     func close(_ folders: [ProtectedFolder], _ completion: @escaping Completion) { add("close", folders, completion) }
 
-    /// Closes the protected folders of all apps except these, such as folders of apps that have left the
-    /// configuration.
+    /// Closes all protected folders except these, for example folders of apps that have left the configuration.
     func sweep(keeping folders: [ProtectedFolder]) {
         waiting.append(
             (
@@ -74,10 +75,12 @@ final class ProtectRuns {
         next()
     }
 
-    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets nil, or why that
-    /// failed. It is not called after ``stopUnlocking()``, nor if ‘torpor protect unlock’ is running already.
+    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets nil, or the reason of a
+    /// failure. The completion is not called if ``stopUnlocking()`` ends the process, nor if ‘torpor protect unlock’ is
+    /// running already.
     func unlock(_ command: [String], _ completion: @escaping (String?) -> Void) {
-        // Do nothing if ‘torpor protect unlock’ is running already: it unlocks the folders of all apps.
+        // If ‘torpor protect unlock’ is running already, it unlocks the folders of all apps, so no second one is
+        // needed.
         guard unlocking == nil else { return }
         guard let program = ThisProcess.companion("torpor", variable: "TORPOR_PROGRAM") else {
             return completion("the program torpor is not beside torpord: install it")
@@ -85,7 +88,8 @@ final class ProtectRuns {
         let words = [program, "protect", "unlock", "--socket", supervisor.runtime.socket, "--"] + command
         var process: Process?
         process = launch(words, within: Self.longestUnlock) { [weak self] result in
-            // If the launch fails at once, `process` and `unlocking` are both still nil here, and so equal.
+            // Ignore the result of a process that was stopped. If the launch fails at once, `process` and `unlocking`
+            // are both nil here, and so equal.
             guard let self, unlocking === process else { return }
             unlocking = nil
             switch result {
@@ -96,8 +100,8 @@ final class ProtectRuns {
         unlocking = process.flatMap { $0.isOver ? nil : $0 }
     }
 
-    /// Kills ‘torpor protect unlock’ if it runs, since it would undo a lock that was requested after its start.
-    /// Returns whether it ran: it may have given the kernel keys already.
+    /// Kills ‘torpor protect unlock’ if it is running, because it would undo a lock that was requested after its start.
+    /// Returns whether it was running; if so, it may have given keys to the kernel already.
     func stopUnlocking() -> Bool {
         defer { unlocking = nil }
         unlocking?.kill()
@@ -105,7 +109,7 @@ final class ProtectRuns {
     }
 
     private func add(_ step: String, _ folders: [ProtectedFolder], _ completion: @escaping Completion) {
-        // Nothing needs doing: report the run as complete.
+        // Without folders there is nothing to do: report the run as complete.
         guard !folders.isEmpty else {
             return supervisor.loop.later { completion(Outcome(answer: ProtectionAnswer(isWhole: true))) }
         }
@@ -135,7 +139,7 @@ final class ProtectRuns {
         launch([program] + words, within: Self.longest, completion)
     }
 
-    /// Why a process failed, and what it had printed before.
+    /// The reason why a process failed, and the output that it had printed before.
     private struct Failure: Error {
         let error: LaunchError
         var printed: [UInt8] = []
@@ -184,8 +188,8 @@ final class ProtectRuns {
                         process.timer?.arm(after: Self.grace)
                         return
                     }
-                    // The process was killed but has not ended: the kernel holds it in a system call, after which it
-                    // does nothing more. So do not wait for it.
+                    // The process was killed but has not ended, because the kernel holds it in a system call. It ends
+                    // as soon as that call returns, so do not wait for it.
                     self.supervisor.loop.later {
                         finish(Self.read(answer, .signaled(Signal.kill, coreDumped: false)))
                     }
@@ -197,14 +201,15 @@ final class ProtectRuns {
     }
 
     private static func read(_ answer: Descriptor, _ status: ExitStatus) -> Result<[UInt8], Failure> {
-        // The output is in memory, so reading it does not wait for a disk.
+        // The output is a file in memory, so reading it does not wait for a disk.
         let bytes = (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
         switch status {
         case .signaled(let signal, _):
             return .failure(Failure(LaunchError("it was killed by \(Signal.name(signal))"), bytes))
         case .exited(0): return .success(bytes)
         case .exited(let code):
-            // The error message follows lines of JSON that torpor-protect may have printed before it failed.
+            // Lines of JSON are results that torpor-protect has printed before it failed. The first other line is the
+            // error message.
             let lines = bytes.split(separator: UInt8(ascii: "\n"))
             let line = lines.first { $0.first != UInt8(ascii: "{") }.map { String(wire: Array($0.prefix(500))) }
             return .failure(Failure(LaunchError(line ?? "it ended with exit status \(code)"), bytes))

@@ -6,17 +6,16 @@ package import Engine
 import EventLoop
 import Lifecycle
 
-/// Launches of apps with protected data. A launch waits until the data is unlocked, unless `launch_when_locked` is
-/// set. Before it continues, torpor-protect opens the app's folder, or closes it if data is locked.
+/// Launches of apps with protected data. A launch waits until the data is unlocked, unless `launch_when_locked` is set.
+/// Before the launch continues, torpor-protect opens the app's folder; if data is locked, it closes the folder.
 extension ProtectedData {
-    /// Called when the core asks whether an app may be launched. Passes the question on to
-    /// ``Scenes/launchNeedsRoom(_:)`` as soon as the app's data allows the launch: at once for an app without
-    /// protected data.
+    /// Called when the core asks whether an app may be launched. Passes the question to ``Scenes/launchNeedsRoom(_:)``
+    /// as soon as the app's protected data permits the launch; if the app has none, at once.
     func launchNeedsData(_ app: AppRuntime) {
         guard app.specification.data.protection.kind != nil else { return supervisor.scenes.launchNeedsRoom(app) }
         guard !held.contains(app.id) else { return }
         held.append(app.id)
-        // Do this later: the core is still in the step in which it asks.
+        // Check in a later turn of the event loop, because the core has not finished the event in which it asks.
         loop.later { [weak self] in self?.lookForLaunches() }
     }
 
@@ -27,14 +26,15 @@ extension ProtectedData {
             let app = apps[id]
             if mayOpen(app) { openFolder(of: app) } else { whileLocked(app) }
         }
-        // The run of an unlock may have opened the folders of other apps only.
+        // Open the folders of paused launches one by one: the unlock may have opened only the folders of other apps.
         guard edge.isUnlocked else { return }
         for launch in stopped where !opening.contains(launch.app.id) { openFolder(of: launch.app) }
     }
 
     private func mayOpen(_ app: AppRuntime) -> Bool {
         if edge.isUnlocked { return true }
-        // Before the first unlock a folder counts as open if closing it has failed.
+        // A folder of `first-unlock` that is still open may be used while data is locked, but only after the first
+        // unlock of this boot. Before that, `open` only means that the folder could not be closed.
         return app.specification.data.protection.kind == .firstUnlock && standings[app.name]?.state == .open
             && supervisor.recovery.isFirstUnlockOver
     }
@@ -45,15 +45,17 @@ extension ProtectedData {
             guard let self, let app else { return }
             opening.remove(app.id)
             settle(outcome, [app], isOpening: true)
-            // A missing key needs an unlock first. Any other problem may be over at the next try.
+            // If the folder's key is missing, the launch waits for an unlock. Any other problem may be gone at the next
+            // try.
             if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
-            // If data was locked during this run, the folder is closed next, and the launch waits again.
+            // If data was locked while torpor-protect was running, this call makes the launch wait again, and the
+            // folder is closed.
             opened(app)
         }
     }
 
-    /// Looks again at the folders of apps that do not run, when a user asks: ‘torpor protect move’, or what the user did to
-    /// the filesystem, may have changed whether they are encrypted.
+    /// Checks again the folders of apps that are not running. Called at a user's request, because ‘torpor protect
+    /// move’, or a change of the filesystem, may have changed whether these folders are encrypted.
     package func lookAgain() {
         let chosen = protected.filter { !machine($0).isAlive && !opening.contains($0.id) }
         guard edge.isUnlocked, !chosen.isEmpty else { return }
@@ -65,7 +67,7 @@ extension ProtectedData {
             if outcome.problem != nil || chosen.contains(where: { standings[$0.name]?.state == .closed }) {
                 retryLaunches()
             }
-            // A launch that has come during this run.
+            // Launches of the chosen apps may have begun to wait while torpor-protect was running: continue them.
             for app in chosen { opened(app) }
         }
     }
@@ -73,9 +75,9 @@ extension ProtectedData {
     private func whileLocked(_ app: AppRuntime) {
         let standing = standings[app.name]
         guard edge.isLocked else { return hold(app, lockedText) }
-        // A folder that is open, or whose state is unknown, is closed before the launch continues or waits. A folder
-        // that cannot be protected (`refused`) is tried once more: if it is refused again, the launch fails instead of
-        // waiting, since no unlock would help.
+        // Close a folder that is open, or whose state is not known, before the launch continues or waits. Also try a
+        // folder that cannot be protected (`refused`) once more: if it is refused again, the launch fails instead of
+        // waiting, because no unlock would help.
         guard let standing, standing.state != .refused, standing.state != .open else {
             opening.insert(app.id)
             runs.close(folders([app])) { [weak self, weak app] outcome in
@@ -85,7 +87,7 @@ extension ProtectedData {
                 if outcome.problem != nil || !isClosed { retryLaunches() }
                 guard edge.isLocked else { return lookForLaunches() }
                 guard held.contains(app.id) else { return }
-                // An app that is launched in spite of a lock must not find its folder open.
+                // If an app is launched although data is locked, its folder must be closed.
                 guard isClosed else { return hold(app, standings[app.name]?.problem ?? lockedText) }
                 let isRefused = standings[app.name]?.state == .refused
                 if isRefused || app.specification.data.protection.launchesWhenLocked { return letGo(app) }
@@ -100,8 +102,8 @@ extension ProtectedData {
         edge.isLocking ? "its data is being locked" : "its data is locked: unlock it with ‘torpor protect unlock’"
     }
 
-    /// Called when torpor-protect has tried to open an app's folder for its launch. Lets the launch continue, except
-    /// while the folder's key is missing and the app needs it.
+    /// Called when torpor-protect has tried to open an app's folder for its launch. Continues the launch, unless the
+    /// folder's key is missing and the app needs its data.
     private func opened(_ app: AppRuntime) {
         lookForStopped()
         let why = "its data is locked: \(standings[app.name]?.problem ?? "")"
@@ -131,27 +133,29 @@ extension ProtectedData {
         supervisor.scenes.launchNeedsRoom(app)
     }
 
-    /// Why the launch must fail, as a sentence: the app's folder cannot be protected. Nil if it can.
+    /// Why the launch must fail, as a sentence; nil if it need not. It must fail if the app's folder cannot be
+    /// protected.
     func refusal(of app: AppRuntime) -> String? {
         let standing = standings[app.name]
         guard app.specification.data.protection.kind != nil, standing?.state == .refused else { return nil }
         return "could not be launched (protected): \(standing?.problem ?? "")"
     }
 
-    /// Stops a launch on its way if data was locked since it began. That is no failure of the app: `next` is called when
-    /// its data is readable again or never will be, or when the launch is over. Returns whether it is stopped.
+    /// Pauses a launch in progress if data was locked after the launch began, which is not the app's fault. `next` is
+    /// called when the app's data is readable again or never will be, or when the launch is over. Returns whether the
+    /// launch is paused.
     func stops(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping () -> Void) -> Bool {
         guard isOutOfReach(app) else { return false }
         stopped.append(StoppedLaunch(app: app, order: order, next: next))
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
-        // Data was unlocked in between, but that has not opened this folder: try again.
+        // If data was unlocked after it was locked during this launch, the app's folder was not opened: try again.
         if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
     }
 
-    /// Whether a launch on its way must wait until the app's data is readable.
+    /// Whether a launch in progress must wait until the app's data is readable.
     private func isOutOfReach(_ app: AppRuntime) -> Bool {
         let protection = app.specification.data.protection
         return protection.kind != nil && !protection.launchesWhenLocked && !isReadable(app) && refusal(of: app) == nil

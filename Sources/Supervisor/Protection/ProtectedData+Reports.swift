@@ -24,7 +24,7 @@ extension ProtectedData {
         if !isOpen, let standing, standing.isBusy {
             info.message = standing.problem ?? Self.busy([standing])
         } else {
-            // Of an open folder: a move of its files that was interrupted.
+            // A folder that is open has a problem only if a move of files into it was interrupted.
             info.message = standing?.problem
         }
         return info
@@ -60,7 +60,7 @@ extension ProtectedData {
 }
 
 extension RecoveryFile {
-    /// Whether the torpord that wrote the file had locked or unlocked protected data, or was locking it.
+    /// The last state of protected data that a torpord has recorded: locked, unlocked or being locked.
     var protection: ProtectionEdge.Recorded {
         get { ProtectionEdge.Recorded(rawValue: flags >> 7 & 3) ?? .nothing }
         set { flags = flags & ~(3 << 7) | newValue.rawValue << 7 }
@@ -72,9 +72,9 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1024 : flags & ~1024 }
     }
 
-    /// Whether the lock of the session, or a sleep of the machine, has locked data that was not unlocked since.
+    /// Whether the session's lock or the machine's sleep has locked data, and nothing has unlocked it since then.
     var outsideLocks: OutsideLocks.Recorded {
-        // The user's number plus 1; 0 for none, as an older torpord leaves it.
+        // `person` is the user's number plus 1; 0 means no user, which is also what an older torpord has written.
         get {
             OutsideLocks.Recorded(
                 session: flags & 512 != 0,
@@ -83,7 +83,8 @@ extension RecoveryFile {
             )
         }
         set {
-            // Write the user first: if torpord is killed between the two writes, the user is that of the newer lock.
+            // Write the user first. If torpord is killed between the two writes, the recorded user is then the one of
+            // the newer lock.
             person = newValue.user.map { $0 &+ 1 } ?? 0
             flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0)
         }
@@ -91,8 +92,8 @@ extension RecoveryFile {
 }
 
 extension Incarnation {
-    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app;
-    /// nil if torpord did not end the app for that.
+    /// The files of its protected folder that the app still had open after a lock, for which torpord has ended it; nil
+    /// if that did not happen.
     var openProtectedFiles: [String]? {
         get { slots[OpenProtectedFilesSlot.self] }
         set { slots[OpenProtectedFilesSlot.self] = newValue }

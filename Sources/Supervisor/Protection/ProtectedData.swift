@@ -11,11 +11,11 @@ import Mailbox
 import Processes
 import TorporAPI
 
-/// The protected folders of apps. They are unlocked together. Before they are locked, their apps are notified, and
-/// torpord waits for the answers.
+/// The protected folders of apps. All folders are unlocked together. Before they are locked, torpord notifies their
+/// apps and waits for the answers.
 ///
 /// ``ProtectionEdge`` decides when to lock and unlock; torpor-protect closes and opens the folders, one request after
-/// the other. torpord itself reads none of them, and never has a key.
+/// the other. torpord itself never reads these folders, and never has a key.
 package final class ProtectedData: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var edge = ProtectionEdge()
@@ -23,33 +23,38 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private(set) var standings: [String: FolderStanding] = [:]
     /// Apps that were notified of a lock and have not answered yet.
     private var awaited: Set<AppID> = []
-    /// For apps that get notifications as signals, which they cannot answer: until when they may keep their files open.
+    /// For apps that are notified by signals, which they cannot answer: the time until which they may keep their files
+    /// open.
     private var patience: [AppID: Duration] = [:]
     private var timer: TimerSource?
-    /// The launches that wait for the unlock, in order of arrival.
+    /// The launches that wait for an unlock, in order of arrival.
     var held: [AppID] = []
-    /// Apps to be launched whose folders torpor-protect is opening or closing.
+    /// Apps that wait to be launched while torpor-protect opens or closes their folders.
     var opening: Set<AppID> = []
-    /// Pids of processes outside all apps that were reported since the last unlock for holding protected files open.
+    /// The pids of processes that belong to no app, and were reported since the last unlock because they have protected
+    /// files open.
     private var reported: Set<Int32> = []
     /// The state of the session and the machine that logind last reported; nil if it is not known.
     var outside: OutsideLocks.State?
     /// Decides when the lock of the session and the sleep of the machine lock or unlock data.
     var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
-    /// When the machine sleeps even if torpord is not ready; nil if no sleep is near, or none is delayed.
+    /// The time at which the machine sleeps even if torpord is not ready; nil if no sleep is imminent, or if torpord
+    /// does not delay it.
     var sleepsAt: Duration?
-    /// Whether no folder was closed since the boot, so that the next lock must close all of them.
+    /// Whether no folder was closed in this boot yet, so that the next lock must close all of them.
     private var isFresh = false
-    /// Apps that could read their folders before torpor-protect opens all again: they get no message about the unlock.
+    /// Apps whose folders were open before torpor-protect opens all folders. These apps get no message about the
+    /// unlock.
     private var readers: Set<AppID> = []
     /// Launches that are paused because data was locked after they began.
     var stopped: [StoppedLaunch] = []
     private var retryTimer: TimerSource?
-    /// Whether an earlier torpord has announced the unlock already, so that this torpord must not announce it.
+    /// Whether an earlier torpord has already announced that data is unlocked, so that this torpord must not announce
+    /// it again.
     private var isQuiet = false
     var whenLocked: [(Result<String?, Refusal>) -> Void] = []
     var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
-    /// How far torpord has come with closing the folders when it ends; nil until it ends.
+    /// The progress of closing the folders when torpord ends; nil until then.
     var closing: Closing?
     let runs: ProtectRuns
 
@@ -74,8 +79,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     var rules: SupervisorProtection { supervisor.configuration.supervisor.protection }
 
-    /// The folder that contains the app's protected folder. A sandbox refers to this one, because the kernel cannot
-    /// lock a folder that a sandbox refers to.
+    /// The path by which a sandbox refers to the app's protected folder: the folder that contains it. It is not the
+    /// protected folder itself, because the kernel cannot lock a folder that a sandbox refers to.
     func door(of app: AppRuntime) -> String { "\(runs.root)/\(app.name)" }
 
     func variables(of app: AppRuntime) -> [String: String] {
@@ -85,7 +90,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     var protected: [AppRuntime] { apps.filter { $0.specification.data.protection.kind != nil } }
     var locking: [AppRuntime] { apps.filter { $0.specification.data.protection.kind == .complete } }
 
-    /// Whether the app's folder is open, and is not being locked.
+    /// Whether the app's folder is open, and no lock in progress will close it.
     func isReadable(_ app: AppRuntime) -> Bool {
         guard standings[app.name]?.state == .open else { return false }
         return app.specification.data.protection.kind == .firstUnlock || edge.isUnlocked
@@ -98,20 +103,21 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     // MARK: The edge
 
-    /// Begins to protect data, if any app has protected data. Called after the takeover, and when another
-    /// configuration is in force.
+    /// Begins to protect data, if any app has protected data. Called after the takeover and after each change of the
+    /// configuration.
     package func configure() {
         edge.deadline = rules.deadline
         guard !isEnding else { return }
         guard !edge.hasBegun else {
             sweep()
-            // The new configuration may have another `lock_with`: other events may lock data, and some no longer do.
+            // `lock_with` may have changed, so the lock of the session or a sleep may now lock data, or no longer lock
+            // it.
             if let outside { follow(outside, sleepsAt: sleepsAt) }
             return
         }
         let recorded = supervisor.recovery.protection
         guard !protected.isEmpty else {
-            // No app has protected data: close the folders that an earlier torpord of this boot has left open.
+            // No app has protected data. Close folders that an earlier torpord of this boot may have left open.
             if recorded != .nothing { runs.sweep(keeping: []) }
             return
         }
@@ -141,7 +147,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         runs.sweep(keeping: folders(kept))
     }
 
-    /// Opens the folders that stay open after the first unlock of a boot, if an earlier torpord had opened them.
+    /// Opens the folders that stay open after the first unlock of a boot, if that unlock has happened already.
     private func reopenFirst() {
         let chosen = protected.filter { $0.specification.data.protection.kind == .firstUnlock }
         guard supervisor.recovery.isFirstUnlockOver, !chosen.isEmpty else { return }
@@ -196,7 +202,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private func warn() {
         awaited = []
         patience = [:]
-        // Apps that an earlier torpord notified of the unlock must be notified of this lock too.
+        // For the lock, notify also the apps that an earlier torpord has told of the unlock.
         isQuiet = false
         let signalled = Message.protectedDataWillBecomeUnavailable
         for app in locking where standings[app.name]?.state == .open {
@@ -209,12 +215,12 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if awaited.isEmpty { loop.later { [weak self] in self?.lookForAnswers() } }
     }
 
-    /// The longest ``patience``. ``ProtectionEdge`` retries a lock for longer than this, so files that an app closes
-    /// in time do not prevent the lock.
+    /// The most time that an app may have to close its files (``patience``). ``ProtectionEdge`` retries a lock for
+    /// longer than this, so an app that closes its files in time does not prevent the lock.
     private static let longestPatience = Duration.seconds(5)
 
-    /// Whether the app was notified of the lock and can still answer. A suspended app cannot, and is not woken for
-    /// that.
+    /// Whether the app was notified of the lock and can still answer. A suspended app cannot answer, and is not woken
+    /// to do so.
     private func isAwaited(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, app.run.tree != nil, machine.state != .suspended, machine.transition != .suspending,
@@ -236,8 +242,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         runs.close(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
             let closed = settle(outcome, chosen, isOpening: false)
-            // Until all folders were closed once since the boot, each lock must close all of them, not only those of
-            // `complete`.
+            // Each lock must close all folders until all were closed once in this boot. After that, a lock closes only
+            // the folders of `complete`.
             if closed != .failed { isFresh = false }
             if closed != .whole { log.debug("protected folders could not be closed (\(closed))") }
             for standing in outcome.answer.standings { deal(with: standing) }
@@ -245,13 +251,14 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Ends apps that still hold files of a closed folder (evicts them if they are suspended), and reports other
-    /// processes that hold such files.
+    /// Ends apps that still have files of a closed folder open (suspended apps are evicted), and reports other
+    /// processes that do.
     func deal(with standing: FolderStanding) {
         var files: [AppID: [String]] = [:]
         var others = 0
         for holder in standing.holders {
-            // The answer of torpor-protect contains the process's cgroup, so torpord need not read /proc for each app.
+            // torpor-protect reports each process with its cgroup, so torpord need not read /proc to find the process's
+            // app.
             guard let app = apps.first(where: { $0.run.tree?.contains(holder.pid, in: holder.cgroup) ?? false }) else {
                 others += 1
                 guard others <= FileHolder.mostNamed, reported.insert(holder.pid).inserted else { continue }
@@ -272,7 +279,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             guard machine.isAlive, machine.transition != .terminating else { continue }
             if let until = patience[id], now < until, machine.state != .suspended { continue }
             app.run.openProtectedFiles = Array(names.prefix(FileHolder.mostFiles))
-            // The rule that an app must never be evicted holds only for lack of memory. An app that keeps files open is
+            // The configuration may forbid eviction only for lack of memory. An app that keeps protected files open is
             // ended in any case.
             let mayEvict = machine.state == .suspended && machine.rules.eviction != .never
             let request: Request = mayEvict ? .evict : .stop(.protectedDataOpen)
@@ -280,7 +287,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The reported reason if an app was ended because it kept protected files open.
+    /// The reason in an app's report if the app was ended because it kept protected files open.
     static func sentence(_ files: [String]) -> String {
         "had files of its protected folder open when it was locked: \(list(files))"
     }
@@ -336,14 +343,14 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether data counts as unlocked after this run of torpor-protect. If the key of a folder is missing, another
-    /// folder must have been opened with its key, because a folder without encryption opens in any case. Folders of
-    /// `first-unlock` count only if there are no others, because they are opened again without a user. A folder that
-    /// cannot be protected at all does not keep the others locked.
+    /// Whether data counts as unlocked after this run of torpor-protect. If the key of some folder is missing, then at
+    /// least one encrypted folder must have been opened: a folder without encryption opens in any case, and proves
+    /// nothing. Folders of `first-unlock` count only if there are no others, because torpord opens them again without a
+    /// user. A folder that cannot be protected does not prevent the unlock.
     private func isEnough(_ outcome: ProtectRuns.Outcome, _ chosen: [AppRuntime]) -> Bool {
         let complete = chosen.filter { $0.specification.data.protection.kind == .complete }
-        // Use only the answers of this run: a folder that an earlier run left open does not show that its key is
-        // there.
+        // Use only the answers of this run. A folder that an earlier run has left open does not prove that the key is
+        // present now.
         let found = Dictionary(outcome.answer.standings.map { ($0.app, $0) }, uniquingKeysWith: { $1 })
         let states = (complete.isEmpty ? chosen : complete).map { found[$0.name] }
         let open = states.compactMap(\.self).filter { $0.state == .open }
@@ -400,8 +407,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for body in waiting { body(.failure(Refusal(description: why))) }
     }
 
-    /// Stores what a run of torpor-protect has reported, even if the run failed before its end. Returns, for a run
-    /// that closes folders, whether they are closed.
+    /// Stores what a run of torpor-protect has reported, even if the run failed before its end. For a run that closes
+    /// folders, returns whether the folders are closed.
     @discardableResult
     func settle(
         _ outcome: ProtectRuns.Outcome,
@@ -411,7 +418,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for var standing in outcome.answer.standings {
             let before = standings[standing.app]
             standing.isEncrypted = standing.isEncrypted ?? before?.isEncrypted
-            // The folder was closed already: keep the state and the problem that say why it could not be opened.
+            // If the folder was closed before this run, keep the earlier state and problem, which say why the folder
+            // could not be opened.
             if !isOpening, standing.state == .closed, standing.problem == nil, let before, !before.isBusy,
                 before.state == .withoutKey || before.state == .closed
             {
@@ -423,8 +431,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if let problem = outcome.problem { log.error("torpor-protect: \(problem)") }
         let known = Set(outcome.answer.standings.map(\.app))
         for app in chosen where !known.contains(app.name) {
-            // torpor-protect did not report this folder. A retry may succeed, so do not use the state `refused`, in
-            // which a launch fails: the app waits.
+            // torpor-protect did not report this folder. Do not use the state `refused`, which makes a launch fail: a
+            // retry may succeed, so the app waits.
             let before = standings[app.name]
             var standing = FolderStanding(app: app.name, isOpening && before?.state != .open ? .closed : .open)
             standing.isEncrypted = before?.isEncrypted
@@ -445,11 +453,12 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         return mine.contains(where: \.isBusy) ? .busy : .whole
     }
 
-    /// A folder could not be opened or closed for a launch, for a reason that may pass: tries again.
+    /// Called when a folder could not be opened or closed for a launch, for a reason that may pass. Tries again after a
+    /// while.
     func retryLaunches() {
         if retryTimer == nil {
             retryTimer = try? loop.timer { [weak self] in
-                // Disarm the timer: otherwise its old deadline would keep the next failure from arming it.
+                // Disarm the timer, because a timer that still has a deadline is not armed again at the next failure.
                 self?.retryTimer?.disarm()
                 self?.lookForLaunches()
             }
@@ -479,7 +488,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         if edge.isWarning, awaited.contains(app.id) { lookForAnswers() }
-        // The app's next run may use a configuration without protected data: then its folder is closed.
+        // The app's next run may have no protected data, if the configuration has changed: then its folder must be
+        // closed.
         if standings[app.name] != nil { loop.later { [weak self] in self?.sweep() } }
     }
 
@@ -490,7 +500,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         stopped.removeAll { $0.app === app }
         guard edge.hasBegun, app.specification.data.protection.kind != nil || standings[app.name] != nil else { return }
         standings[app.name] = nil
-        // The app's data stays, and is locked until the app is in the configuration again.
+        // The data of a removed app is kept. It stays locked until the app is in the configuration again.
         runs.sweep(keeping: folders(protected.filter { $0 !== app }))
     }
 }

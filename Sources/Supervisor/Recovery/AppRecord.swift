@@ -7,41 +7,40 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// What the supervisor knows about an app besides the core's state. In the recovery file, these fields follow those
-/// of the core.
+/// The supervisor's own data about an app, as the recovery file stores it after the core's state of that app.
 package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
-    /// The main process: `leader`, unless the app has named another one (MAINPID).
+    /// The main process: `leader`, unless the app has named another process (MAINPID).
     package var main: Identity?
     package var launchedAt: Duration?
     package var errno: Int32?
     var isReloading = false
     /// Whether the app has a cgroup of its own.
     var hasCgroup = false
-    /// The digest of the older configuration with which the app was launched (0: unknown); nil if the app was launched
-    /// with the one in force.
+    /// The digest of an older configuration, with which the app was launched; 0 if that configuration is unknown. Nil
+    /// if the app was launched with the configuration in force.
     package var outdatedDigest: UInt64?
     package var wasCutShort = false
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The state of the app that a user has requested last; nil if none, or if the request no longer counts.
+    /// The state that a user has last requested for the app; nil if no user has, or if the request no longer counts.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose resource profile was applied to the app last; nil if none was.
+    /// The state whose resource profile was last applied to the app; nil if none was applied.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
-    /// Whether a user has stopped the app in such a way that the next launch gets the app's saved state.
+    /// Whether a user has stopped the app in such a way that its next launch gets the saved state.
     var keepsState = false
-    /// What torpor-container has reported; nil for an app without a container.
+    /// What torpor-container has last reported; nil for an app without a container.
     var container: ContainerRun?
 
-    /// The size in bytes of an app's whole record: its own fields, those of the core, and the times of `restartLimit`
-    /// restarts.
+    /// The size of an app's whole record in bytes: the supervisor's fields, the core's fields, and the times of
+    /// `restartLimit` restarts.
     package static func bytes(restartLimit: Int) -> Int {
         453 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
@@ -77,7 +76,7 @@ package struct AppRecord {
         record.put(launchedAt)
         record.put(errno ?? 0)
         var flags: UInt8 = isReloading ? 1 : 0
-        // Flag 2 is not used: it had another meaning in earlier versions.
+        // Flag 2 is not used, because it had another meaning in earlier versions.
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
@@ -86,7 +85,7 @@ package struct AppRecord {
         // Flag 128 says that a second byte of flags follows.
         var more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
         if keepsState { more |= 4 }
-        // Earlier versions wrote no digest.
+        // Flag 8 says that a digest follows. Records of earlier versions have no digest.
         if let outdatedDigest, outdatedDigest != 0 { more |= 8 }
         if more != 0 { flags |= 128 }
         record.put(flags)
@@ -153,7 +152,7 @@ package struct AppRecord {
         restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
-    /// How many bytes of the record follow the status text. The text is cut to leave room for them.
+    /// The number of bytes of the record that follow the status text. The text is cut so that they fit.
     private static let bytesBehindStatus =
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
         + ChannelRecord.bytes

@@ -6,8 +6,8 @@ import Linux
 import Processes
 
 extension Keeper {
-    /// Returns whether no app of an earlier torpord runs. If none does, kills companions: helper processes, such as
-    /// those that transfer files for apps, which are useless without their apps.
+    /// Returns whether no app of an earlier torpord is running. If none is, kills all companions: helper processes that
+    /// work for apps, for example by transferring files, and are useless without them.
     func endsWithoutApps() -> Bool {
         guard leftOver.allSatisfy({ $0.incarnation == AppTag.companion }) else { return false }
         for process in leftOver { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
@@ -16,8 +16,9 @@ extension Keeper {
 }
 
 extension Takeover {
-    /// Hands each companion (a helper process of an app or a session) to the part of the supervisor that launched it.
-    /// A companion whose app is no longer configured is ended with the other orphans.
+    /// Passes each companion (a helper process of an app or a session) to the part of the supervisor by which the
+    /// earlier torpord launched it. A companion whose app is no longer configured is ended together with the other
+    /// orphans.
     func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
         let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
         for (name, processes) in Dictionary(grouping: companions, by: \.app) {

@@ -10,7 +10,7 @@ enum RecoveryCheck {
         let all = configuration.apps + configuration.templates
         let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
         for entry in file.entries {
-            // The running torpord still writes to the file, so read a copy of each record.
+            // Read a copy of each record, because the running torpord continues to write to the file.
             let template = AppName.sceneParts(entry.name)?.template
             guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
                 let record = file.snapshot(entry.slot)

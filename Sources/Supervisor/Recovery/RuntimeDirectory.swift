@@ -14,8 +14,9 @@ package final class RuntimeDirectory {
     package let state: String
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// The paths of files for the next torpord: the records of the apps, and below, apps' output that is not in their
-    /// logs yet, the journal of the store, and the configuration in force.
+    /// The path of the recovery file, which contains the records of the apps. The properties below are the paths of
+    /// other files for the next torpord: the apps' output that is not in their logs yet, the store's journal, and the
+    /// configuration in force.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
@@ -23,18 +24,18 @@ package final class RuntimeDirectory {
     /// torpor-keeper holds the lock too, so that no other supervisor can take the lock while torpord is being
     /// replaced.
     private(set) var lock: Descriptor
-    /// Whether the lock is that of an earlier torpord, returned by torpor-keeper.
+    /// Whether torpor-keeper has returned the lock of an earlier torpord.
     let isLockInherited: Bool
 
-    /// Identifies a supervisor on the machine; the same after a restart.
+    /// A name that identifies this supervisor on the machine, and stays the same after a restart.
     package var instance: String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in path.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return String(hash, radix: 36)
     }
 
-    /// Makes the directories and takes the lock, or uses the lock that torpor-keeper held. If nothing is logged, the
-    /// log directory may be missing: a container's filesystem may be read-only.
+    /// Makes the directories, and takes the lock or uses the one that torpor-keeper held. If no app logs to files, the
+    /// log directory may be missing, because a container's filesystem may be read-only.
     package init(
         _ specification: SupervisorSpecification,
         lock held: Descriptor? = nil,
@@ -45,7 +46,7 @@ package final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        // The store makes the state directory later. The supervisor can run without that directory.
+        // The state directory is not made here but later by the store, because the supervisor can run without it.
         try Self.make(path)
         try Self.checkOwner(of: path)
         try Self.make(apps)
@@ -64,8 +65,8 @@ package final class RuntimeDirectory {
         Self.sign(lock)
     }
 
-    /// Writes torpor-keeper's pid into the lock file. If a second supervisor is refused, its error names this pid:
-    /// the user has started torpor-keeper, and so knows that process.
+    /// Writes torpor-keeper's pid into the lock file. The error that a second supervisor gets names this pid, because
+    /// the user has started torpor-keeper and so can recognize the process.
     private static func sign(_ lock: Descriptor) {
         try? File.truncate(lock.raw, to: 0)
         try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
@@ -82,8 +83,8 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// Refuses a directory that belongs to another user, since that user could put files into it which the next
-    /// torpord would trust. Without `XDG_RUNTIME_DIR` the directory is in `/tmp`, where another user may have made it
+    /// Refuses a directory that belongs to another user, because that user could put files into it and the next torpord
+    /// would trust them. Without `XDG_RUNTIME_DIR` the directory is in `/tmp`, where another user may have made it
     /// first.
     private static func checkOwner(of directory: String) throws(StartError) {
         guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
@@ -93,7 +94,7 @@ package final class RuntimeDirectory {
         )
     }
 
-    /// Whether the path leads to the file that the descriptor has open.
+    /// Whether the path leads to the same file as the open descriptor.
     static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
         guard let there = try? File.status(path), let ours = try? File.status(descriptor: descriptor.raw) else {
             return false
@@ -101,8 +102,8 @@ package final class RuntimeDirectory {
         return (there.device, there.inode) == (ours.device, ours.inode)
     }
 
-    /// Takes the lock; false if another process has it. If its holder has died, waits up to 5 s for the holder's last
-    /// thread: a thread that waits for a disk keeps its files open until the disk answers.
+    /// Takes the lock. Returns false if another process has it. If that process has died, waits up to 5 s for its last
+    /// thread, because a thread that waits for a disk keeps its files open until the disk answers.
     private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
         let end = Clock.monotonic() + .seconds(5)
         while try !Locks.tryLock(lock.raw) {
@@ -132,8 +133,8 @@ package final class RuntimeDirectory {
             let lock = try File.open(lockPath, [.readWrite, .create, .noFollow], mode: 0o600)
             let isOurs = try isTaken(lock, lockPath)
             if isOurs, isAt(lockPath, lock), try !isLoose(lock) { return lock }
-            // Earlier versions made a lock file that any user could open. Such a user could take the lock and prevent
-            // a start.
+            // Replace the lock file of an earlier version, which any user can open: such a user could take the lock and
+            // so prevent a start.
             guard try isLoose(lock), isOurs || !isHolderAlive(lockPath) else {
                 throw .resourceTemporarilyUnavailable
             }
@@ -155,16 +156,16 @@ package final class RuntimeDirectory {
         try File.status(descriptor: lock.raw).mode & 0o077 != 0
     }
 
-    /// Replaces a lock file that any user can open by one that only its owner can open. If several processes do so at
-    /// once, none of them waits: one gets the new lock, and the others are refused. torpor-keeper's pid is in the new
-    /// file before the file gets its name.
+    /// Replaces a lock file that any user can open by one that only its owner can open. If several processes do this at
+    /// the same time, one of them gets the new lock and the others are refused at once. torpor-keeper's pid is written
+    /// before the new file replaces the old one, so that readers always find a pid.
     private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
         let freshPath = path + ".new"
         let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)
         guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
             throw .resourceTemporarilyUnavailable
         }
-        // Another process may have replaced the lock by now: then this process is refused.
+        // If another process has replaced the lock file in between, this process is refused.
         let there = try File.status(path)
         guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
             try? File.remove(freshPath)
@@ -188,11 +189,11 @@ package final class RuntimeDirectory {
         return isGone
     }
 
-    /// The file that names the policy that torpord is running in its own process: if torpord crashes, that policy is
-    /// the cause.
+    /// The file that names the policy that is running in torpord's own process. If torpord crashes, this policy counts
+    /// as the cause.
     var policyMarks: String { path + "/policy-marks" }
 
-    /// Removes the files of this supervisor; logs and state stay.
+    /// Removes the files of this supervisor. Logs and saved state are kept.
     package func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)

@@ -11,8 +11,8 @@ import Recovery
 import VarlinkServer
 
 /// Restores a runtime directory that was removed while the supervisor runs, by a cleaner of temporary files or by
-/// mistake. torpord and torpor-keeper still have all files of the directory open, so no data is lost: only the names
-/// are made again.
+/// mistake. No data is lost, because torpord and torpor-keeper still have all files of the directory open: only the
+/// files' names must be created again.
 final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
@@ -26,12 +26,12 @@ final class RuntimeRepair: ShellRoom {
         if watch == nil { watchRemovals(again: Self.firstDelay) }
     }
 
-    /// The time from a removal to the repair: removing a tree takes a while.
+    /// The time from a removal to the repair. The repair waits because removing a whole directory tree takes a while.
     private static let firstDelay = Duration.milliseconds(50)
     private static let longestDelay = Duration.seconds(60)
 
-    /// - Parameter delay: the delay before the next check, if a file was removed before the watch began. The delay
-    ///   doubles each time, up to a minute, since it may be impossible to restore the file.
+    /// - Parameter delay: the delay before the first check, for files that were removed before the watch began. It
+    ///   doubles at each check, up to a minute, because it may be impossible to restore a file.
     private func watchRemovals(again delay: Duration) {
         watch?.cancel()
         watch = nil
@@ -57,8 +57,8 @@ final class RuntimeRepair: ShellRoom {
 
     private var missing: [String] { supervisor.runtime.essentials.filter { !File.exists($0) } }
 
-    /// Restores missing files of the runtime directory, and repeats that until a full check finds none missing. If a
-    /// torpord dies during the repair, some of the files that it made are served by no process, so the next torpord
+    /// Restores missing files of the runtime directory, and repeats that until a full check finds none missing. If
+    /// torpord dies during the repair, some sockets that it has made are not served by any process, so the next torpord
     /// checks each file.
     private func repair(again delay: Duration) {
         let missing = missing
@@ -131,7 +131,7 @@ final class RuntimeRepair: ShellRoom {
     }
 
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
-        // Messages that wait in the socket must be read before it is closed.
+        // Read the messages that wait in the socket before the socket is replaced and closed.
         supervisor.notifySockets.readNotifySocket(app)
         app.notifySource?.cancel()
         app.notifySource = nil

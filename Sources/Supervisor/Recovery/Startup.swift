@@ -19,8 +19,8 @@ struct Invocation {
     let arguments: [String]
 }
 
-/// What torpord has before it reads its configuration: an event loop, the connection to torpor-keeper, and what
-/// torpor-keeper holds from an earlier torpord.
+/// What torpord has before it reads its configuration: an event loop, the connection to torpor-keeper, and the
+/// descriptors that torpor-keeper holds from an earlier torpord.
 package struct Startup {
     package let loop: EventLoop
     package let keeper: Keeper
@@ -46,8 +46,8 @@ package struct Startup {
         }
     }
 
-    /// Reads the id of the boot. Throws if the process is short of descriptors: without the id, all records would
-    /// seem to come from another boot.
+    /// Reads the id of this boot. Throws if this process is short of descriptors, because without the id all records
+    /// would seem to be from another boot.
     private static func knowBoot() throws(Errno) {
         do throws(Errno) {
             try ThisProcess.readBootID()
@@ -56,7 +56,8 @@ package struct Startup {
         }
     }
 
-    /// The configuration in force that an earlier torpord left in torpor-keeper, or else the configuration on disk.
+    /// The configuration in force that an earlier torpord has left in torpor-keeper; if there is none, the
+    /// configuration on disk.
     package func configuration(
         path: String?,
         environment: [String: String]
@@ -72,7 +73,8 @@ package struct Startup {
         return ConfigurationLoader.load(path: path, environment: environment)
     }
 
-    /// The last valid configuration, for use when the one on disk is invalid: old settings are better than no apps.
+    /// The last valid configuration, for use if the one on disk is invalid, because old settings are better than no
+    /// apps.
     ///
     /// - Returns: nil if no configuration is stored that was read from the same file.
     package func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
@@ -82,9 +84,9 @@ package struct Startup {
         return LastValid.read(in: state, path: path, environment: environment)
     }
 
-    /// Called after a failed start. Ends torpor-keeper too, since the next start would fail as well. torpor-keeper
-    /// stays if apps of an earlier torpord run, or if an earlier torpord has started and only a lack of descriptors
-    /// or memory made this start fail.
+    /// Called after a failed start. Ends torpor-keeper too, because the next start would also fail. There are two
+    /// exceptions, in which torpor-keeper continues: apps of an earlier torpord are running; or an earlier torpord has
+    /// started, and only a lack of descriptors or memory made this start fail.
     package func giveUp(_ error: StartError? = nil) {
         if let error, error.mayPass, keeper.instance > 1 { return }
         if keeper.endsWithoutApps() { keeper.sayBye() }
@@ -140,8 +142,8 @@ extension Supervisor {
     }
 
     /// A file of an earlier torpord: the one that torpor-keeper holds, or the one at `path`. Nil if there is neither,
-    /// or if the file at `path` cannot be opened. Throws if that is only for lack of descriptors or memory: a start
-    /// without the file would lose its content.
+    /// or if the file at `path` cannot be opened. Throws if the file cannot be opened only for lack of descriptors or
+    /// memory, because a start without the file would lose its content.
     private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
         if let held { return held }
         do throws(Errno) {
@@ -179,8 +181,8 @@ extension Supervisor {
         }
     }
 
-    /// Gives a descriptor to torpor-keeper. A refusal is only logged: the app continues, but if torpord dies, the
-    /// descriptor is lost.
+    /// Gives a descriptor to torpor-keeper. If torpor-keeper refuses it, this is only logged: the app continues, but
+    /// the descriptor is lost if torpord dies.
     package func hold(_ name: String, _ descriptor: Int32) {
         keeper.holdQuietly(name, descriptor)
     }
@@ -203,8 +205,8 @@ extension Supervisor {
     }
 }
 
-/// The configuration in force, stored for the next torpord: edits of the files on disk must take effect when a user
-/// applies them, not when torpord happens to die.
+/// The configuration in force, stored for the next torpord. It is stored because edits of the files on disk must take
+/// effect when a user applies them, and not whenever torpord happens to be restarted.
 enum InForce {
     private static let mostBytes = 64 << 20
 
@@ -238,7 +240,8 @@ enum LastValid {
 
     static func read(in state: String, path: String, environment: [String: String]) -> TorporConfiguration? {
         let file = Self.path(in: state)
-        // Accept only a file that belongs to torpord's own user: its content decides what torpord launches.
+        // Accept only a file that belongs to torpord's own user, because its content decides which programs torpord
+        // launches.
         guard let status = try? File.status(file, followLinks: false), status.kind == .regular,
             status.uid == Users.effectiveUID, let held = try? File.open(file, [.read, .noFollow]),
             let found = try? InForce.read(held.raw, environment: environment)
@@ -254,8 +257,8 @@ enum LastValid {
         path.hasPrefix("/") ? path : directory + "/" + path
     }
 
-    /// Writes the configuration to disk, and blocks until that is done. Returns a sentence that describes the error;
-    /// nil if there is none.
+    /// Writes the configuration to disk, and blocks until it is there. Returns a sentence about the error; nil if there
+    /// was none.
     static func write(_ sources: ConfigurationSources, in state: String) -> String? {
         let file = path(in: state)
         do throws(Errno) {

@@ -11,15 +11,15 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// Handles the loss of torpor-keeper. torpord has everything that torpor-keeper held, so this process becomes the
-/// keeper, and starts a new torpord as its child. If it cannot, it ends all apps.
+/// Handles the loss of torpor-keeper. torpord has everything that torpor-keeper held, so the process of this torpord
+/// executes torpor-keeper, which starts a new torpord as its child. If that is impossible, torpord ends all apps.
 extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }
         isKeeperLost = true
         if shutdown.isFinished { return loop.stop() }
         if keeper.isUnderManager {
-            // The service manager sees that the main process of the service is gone, and restarts the service. The new
+            // torpor-keeper was the main process of the service, so the service manager restarts the service. The new
             // torpord then finds the apps.
             log.error("torpor-keeper is gone: torpord ends, to be started again by the service manager")
             return loop.stop()
@@ -33,8 +33,8 @@ extension Supervisor {
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
-    /// Everything that torpor-keeper held, and a pidfd for each main process, since the new keeper is not the parent
-    /// of these processes.
+    /// All descriptors that torpor-keeper held, and a pidfd for the main process of each app. The pidfds are needed
+    /// because the new keeper is not the parent of these processes.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
             (DescriptorName.lock, [runtime.lock.raw]),

@@ -6,9 +6,9 @@ import Linux
 import Processes
 import Recovery
 
-/// Write-ahead: the core's decisions are in the recovery file before they are carried out.
+/// The write-ahead log: the core's decisions are written to the recovery file before they are carried out.
 extension Supervisor {
-    /// Records the apps that the core touched, with the actions that will be carried out for them.
+    /// Records the apps whose state the core has changed, with the actions that will be carried out for them.
     func recordAhead(of outputs: [AppAction]) {
         for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
         for id in coordinator.takeUnrecorded() { record(apps[id]) }
@@ -18,15 +18,15 @@ extension Supervisor {
     func recordDone(_ outputs: [AppAction]) {
         for output in outputs {
             let app = apps[output.app]
-            // An action that waits for a sample of the app's stacks is not done yet.
+            // An action is not done yet if it waits until the app's stacks are sampled.
             let left = app.undone.subtracting(ActionMask(output.action))
                 .union(app.run.stackSampler?.owed ?? [])
                 .union(engine.decidedActions(of: output.app))
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // How the app ended can be recorded only now. Writing a record can only add undone actions, so write
-                // the record first, and then set the undone actions.
+                // Only now is it known how the app ended. Writing a record can only add actions that are not done, so
+                // write the record first, and then set which actions are left.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -36,7 +36,7 @@ extension Supervisor {
         }
     }
 
-    /// Writes all that is known about an app, which takes some hundred nanoseconds.
+    /// Writes the whole record of an app, which takes some hundred nanoseconds.
     package func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)
@@ -63,7 +63,7 @@ extension Supervisor {
         return app.slot
     }
 
-    /// Called when the app's ending is recorded: torpor-keeper no longer needs to remember how the app's processes
+    /// Called when the app's ending is recorded. From now on, torpor-keeper need not remember how the app's processes
     /// ended.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }

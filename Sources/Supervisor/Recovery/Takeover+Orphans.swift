@@ -6,13 +6,13 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Processes of an app that an earlier torpord left and this torpord does not take over. They are ended before any app
-/// is launched.
+/// Processes of an app that an earlier torpord has left running and that this torpord does not take over. They are
+/// ended before any app is launched.
 final class OrphanApp {
     private enum Place {
-        /// An incarnation whose main process is pinned by a pidfd.
+        /// The processes of an incarnation (run), whose main process is identified by a pidfd.
         case tree(ProcessTree)
-        /// Only the cgroup of the processes is known.
+        /// The processes in this cgroup; nothing else is known about them.
         case cgroup(String)
     }
 
@@ -27,7 +27,7 @@ final class OrphanApp {
         return nil
     }
 
-    /// Sends SIGTERM to every process, and continues those that are stopped.
+    /// Sends SIGTERM to all processes, and continues those that are stopped, so that they can handle the signal.
     func terminate() {
         switch place {
         case .tree(let tree):
@@ -44,7 +44,7 @@ final class OrphanApp {
         }
     }
 
-    /// Whether no process is left. With `byForce`, kills the processes that are left.
+    /// Whether all processes have ended. If `byForce`, kills those that have not.
     func isGone(byForce: Bool) -> Bool {
         switch place {
         case .tree(let tree): return byForce ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
@@ -56,9 +56,9 @@ final class OrphanApp {
 }
 
 extension Takeover {
-    /// Ends processes that are not taken over, before any app is launched, since an app must never run twice.
-    /// torpor-keeper reports the processes that it launched. Processes that a lost keeper launched are found by their
-    /// environment in /proc, and all others by their cgroups.
+    /// Ends processes that are not taken over, before any app is launched, because an app must never run twice.
+    /// `entries` are the processes that torpor-keeper has launched. `strays` were launched by a keeper that was lost,
+    /// and were found by their environment in /proc. All other processes are found here, by their cgroups.
     func endLeftOver(_ entries: [OrphanedProcess], _ strays: [AppTag: [Identity]]) {
         var ended: [OrphanApp] = []
         var trees = entries.map { entry in
@@ -85,7 +85,8 @@ extension Takeover {
             )
         }
         if let cgroups = supervisor.place.cgroups {
-            // Spare the cgroups of apps that are being launched: `finish` sets their process trees later.
+            // Leave out the cgroups of apps that are being launched: these apps have no process tree until `finish`
+            // sets it.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
                 .union(supervisor.desktop.cgroupsFound)
@@ -97,7 +98,7 @@ extension Takeover {
         endAllLeftOver(ended)
     }
 
-    /// Calls back when no orphan is left; at once if there is none.
+    /// Calls back when all orphans have ended; at once if there are none.
     func whenLeftOverIsGone(_ completion: @escaping () -> Void) {
         if leftOver.isEmpty { completion() } else { leftOverGone = completion }
     }

@@ -14,36 +14,37 @@ import Store
 import TorporAPI
 import VarlinkServer
 
-/// Continues the work of an earlier torpord from wherever it stopped. The records contain what that torpord knew;
-/// torpor-keeper's table, pidfds and /proc show what exists now.
+/// Continues the work of an earlier torpord from wherever it stopped. The recovery file contains what that torpord
+/// knew; torpor-keeper's table, pidfds and /proc show what exists now.
 ///
-/// The order: state machines and their processes; sockets and FIFOs, with the data that waits in them; exits that no
-/// torpord has seen; actions that were decided but perhaps not carried out; unfinished launches. Only then does the
-/// loop check deadlines.
+/// The order is: state machines and their processes; sockets and FIFOs, with the data that waits in them; exits that no
+/// torpord has handled; unfinished launches; actions that were decided but perhaps not carried out. Only after that
+/// does the event loop check deadlines.
 final class Takeover: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// Set after the takeover: from then on torpord must not look up users, since that may block.
+    /// Set when the takeover is complete. From then on, torpord must not look up users on this thread, because a lookup
+    /// may block.
     var isOver = false
-    /// Orphans that an earlier torpord left running, until they are gone.
+    /// Orphans of an earlier torpord that are being ended.
     var leftOver: [OrphanApp] = []
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// What must be finished for an app after everything is restored.
+    /// What remains to be done for an app once everything is restored.
     private enum Unfinished {
-        /// The app's launch was unfinished, and its process exists, launched by this torpor-keeper (`isOurs`) or an
-        /// earlier one.
+        /// The app's launch was not complete. Its process exists, and was launched by this torpor-keeper (`isOurs`) or
+        /// an earlier one.
         case launched(Launched, isOurs: Bool)
-        /// The app's launch was unfinished, and torpor-keeper will report the result.
+        /// The app's launch was not complete, and torpor-keeper will report its result.
         case launching
-        /// The app's launch was unfinished, and there is no process.
+        /// The app's launch was not complete, and there is no process.
         case nothing
-        /// The app's main process ended, and no torpord saw how.
+        /// The app's main process has ended, and it is not known how.
         case ended(Identity)
 
-        /// Whether the app has no process any more.
+        /// Whether no process of the app is left.
         var isGone: Bool {
             switch self {
             case .launched, .launching: false
@@ -52,7 +53,7 @@ final class Takeover: ShellRoom {
         }
     }
 
-    /// Takes over running apps. Returns the apps that have no usable record: they are launched as at every start.
+    /// Takes over running apps. Returns the apps without a usable record, which are launched as after a boot.
     func recover() -> [AppRuntime] {
         let began = loop.now
         var left = Dictionary(
@@ -63,20 +64,21 @@ final class Takeover: ShellRoom {
         let known = waiting.union(left.keys)
         var strays: [AppTag: [Identity]] = [:]
         var hasSought = false
-        /// Finds processes that are missing from torpor-keeper's table because another keeper launched them. Reading
-        /// all of /proc is slow, so this is done at most once.
+        /// Finds processes that are missing from torpor-keeper's table because another keeper launched them. Reads all
+        /// of /proc, which is slow, so this is done at most once.
         func seekStrays() {
             guard !hasSought else { return }
             hasSought = true
             let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
             for (tag, members) in found.apps where !known.contains(tag) {
-                // A process of another user can carry any tag in its environment, so check the user. Do not check the
-                // user if the app of the tag no longer exists: the process is then only ended.
+                // Check the user, because a process of another user can have any tag in its environment. If there is no
+                // such app any more, the user is not known; all these processes are then only ended.
                 let isKnown = coordinator.id(of: tag.app) != nil
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
             }
-            // Helper commands do not outlive their torpord: those that are still needed are run again.
+            // Helper commands end with their torpord, so kill those that are left. Commands that are still needed are
+            // run again.
             for helper in found.helpers where !isCompanion(helper.pid) {
                 guard let pidfd = try? helper.open() else { continue }
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
@@ -109,16 +111,15 @@ final class Takeover: ShellRoom {
             coordinator.restoreWake(app.id, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
-            // If the earlier torpord ended before it had launched the app for the first time, launch the app as at
-            // every start.
+            // If the earlier torpord has never launched the app, launch it as after a boot.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             supervisor.endStaleOwnership(of: app, isGone: !machine.isAlive || rest?.isGone ?? false)
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
-        // torpor-keeper's table has only main processes. If an app has no usable record and its main process is gone,
-        // only /proc shows the app's other processes. The first torpord of a keeper has read /proc already (above),
-        // since the table of a new keeper is empty.
+        // torpor-keeper's table contains only main processes. If an app has no usable record and its main process has
+        // ended, the app's other processes are found only in /proc. The first torpord of a keeper has read /proc
+        // already (see above), because the table of a new keeper is empty.
         if !fresh.isEmpty, supervisor.keeper.instance > 1 { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
         forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
@@ -130,22 +131,22 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // `finish` may have found out only now that the app was launched, and the app may have sent READY=1
-            // already.
+            // Call this a second time, because `finish` may have found out only now that the app was launched. The app
+            // may have sent READY=1 already.
             takeForReady(app)
-            // Give torpor-keeper the socket only now: a socket that it holds tells the next torpord that no message
-            // was lost.
+            // torpor-keeper must get the socket only now: if it holds the socket, the next torpord concludes that no
+            // message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
-        // An earlier torpord that died early in its shutdown has ended only some of the apps: end the others too.
+        // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
-            // No configured app has these descriptors any longer. An app may have stored one whose close blocks, so
-            // limit how long the close may take.
+            // These descriptors belong to apps that are no longer configured. An app may have stored a descriptor whose
+            // close blocks, so limit how long the close may take.
             for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
         }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
@@ -158,8 +159,8 @@ final class Takeover: ShellRoom {
 
     // MARK: Machines and processes
 
-    /// Connects the app's record with the processes that exist. Returns what must be finished for the app later; nil
-    /// if nothing.
+    /// Connects the app's record with the processes that exist. Returns what remains to be done for the app; nil if
+    /// nothing does.
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,
@@ -174,7 +175,7 @@ final class Takeover: ShellRoom {
         guard machine.isAlive else { return nil }
         recorder.restoreTimeline(app, launch: record.launch, states: record.times)
         app.recoveredDigest = record.outdatedDigest
-        // The change may have been taken back while no torpord ran.
+        // If the configuration was changed back while no torpord was running, the app's configuration is not outdated.
         if app.wasLaunched(with: app.specification) { app.recoveredDigest = nil }
         let tag = AppTag(app: app.name, incarnation: machine.incarnation)
         let entry = left.removeValue(forKey: tag)
@@ -191,7 +192,7 @@ final class Takeover: ShellRoom {
         var pidfd = entry?.pidfd
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
-            // An earlier keeper launched the process. Find the process by a pidfd that was held for it, or by its pid
+            // An earlier keeper has launched the process. Find it by a pidfd that was held for it, or else by its pid
             // and start time.
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
@@ -213,8 +214,8 @@ final class Takeover: ShellRoom {
         return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
     }
 
-    /// The processes of an incarnation (one run of an app). `isOurs`: the present torpor-keeper launched them, so it
-    /// becomes the parent of processes whose own parent ends.
+    /// The processes of an incarnation (one run of an app). `isOurs`: whether the current torpor-keeper has launched
+    /// them. If so, processes of the app whose parent ends become children of this keeper.
     func tree(
         _ tag: AppTag,
         _ main: Identity,
@@ -246,7 +247,7 @@ final class Takeover: ShellRoom {
         }
     }
 
-    /// Adopts apps that run without a usable record, if `orphans` in the configuration says so. Returns the other
+    /// Adopts apps that run without a usable record, if `orphans` in the configuration permits this. Returns the other
     /// apps.
     private func adoptFound(
         _ unknown: [AppRuntime],
@@ -257,7 +258,8 @@ final class Takeover: ShellRoom {
             return unknown
         }
         return unknown.filter { app in
-            // If this keeper has had an earlier torpord, it knows every main process: any other process is an orphan.
+            // If this keeper has had an earlier torpord, its table contains every main process, so any other process is
+            // an orphan.
             let others = supervisor.keeper.instance > 1 ? [] : strays.keys.filter { $0.app == app.name }
             let tags = left.keys.filter { $0.app == app.name } + others
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
@@ -288,9 +290,9 @@ final class Takeover: ShellRoom {
 
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
-            // If torpor-keeper has run since before this torpord, a user has removed the app from the configuration,
-            // and the app has ended now: remove its data. If torpor-keeper is new too, torpord may only have been
-            // started with another configuration: then the app's stored data stays.
+            // If this keeper has had an earlier torpord, the app was removed from the configuration while the
+            // supervisor was running, and has ended now: remove its data. A first torpord may only have been started
+            // with another configuration, so it keeps the app's stored data.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -307,13 +309,13 @@ final class Takeover: ShellRoom {
         if isAlive || notify != nil || output != nil { supervisor.launcher.lookUpAccount(of: app) }
         do throws(LaunchError) {
             if isAlive || notify != nil {
-                // An inherited socket has its owner already, even if that user cannot be looked up now.
+                // An inherited socket already has the right owner, even if the user cannot be looked up now.
                 let user =
                     notify == nil
                     ? try supervisor.launcher.identity(of: app) : try? supervisor.launcher.identity(of: app)
                 try supervisor.launcher.prepare(app, user, taking: notify, channel: channel, holdsNotify: !isAlive)
             }
-            // An app that writes to its FIFO continues to do so, even if the configuration has changed.
+            // An app that already writes to its FIFO keeps this FIFO, even if the configuration has changed.
             if output != nil || (isAlive && app.specification.log == .file) {
                 _ = try supervisor.launcher.capture(app, taking: output)
             }
@@ -326,8 +328,8 @@ final class Takeover: ShellRoom {
 
     private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
-        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch may have
-        // begun.
+        // If the app's exit, or the failure of its launch, was handled in between, there is nothing left to do: its
+        // next launch may even have begun.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
         case .launched(let process, let isOurs):
@@ -343,13 +345,13 @@ final class Takeover: ShellRoom {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
-                // As in every launch, torpor-keeper must hold the socket first, so that messages which the app sends
-                // before torpord reads them wait in the socket.
+                // As in every launch, torpor-keeper must hold the socket first, so that messages of the app wait in the
+                // socket if torpord dies before it reads them.
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
-                // If this same torpor-keeper was asked to launch the app, and has no process of the app, then no
-                // process was launched. Another keeper cannot know that.
+                // If this keeper was asked to launch the app and has no process of it, then no process was launched, so
+                // launch the app. If another keeper was asked, this is not certain.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
                 } else {
@@ -366,7 +368,8 @@ final class Takeover: ShellRoom {
         supervisor.place.cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
     }
 
-    /// Called when torpor-keeper reports the exec of a launch that an earlier torpord requested.
+    /// Called when torpor-keeper reports that the program of a launch was executed, if an earlier torpord requested the
+    /// launch.
     func launchedForPredecessor(_ name: String, _ incarnation: UInt32, _ process: Launched) {
         guard let id = coordinator.id(of: name) else { return }
         let machine = coordinator.machine(id)
@@ -374,10 +377,10 @@ final class Takeover: ShellRoom {
         supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
     }
 
-    /// Called when the app's notify socket was lost with torpord and torpor-keeper. Messages of the app may have been
-    /// lost with the socket, or refused by the kernel while there was no socket. Programs send most messages only
-    /// once. So torpord treats a message that the app may have sent as received, or asks the app for the message
-    /// again.
+    /// Called when the app's notify socket was lost together with torpord and torpor-keeper. Messages of the app may
+    /// have been lost with the socket, or refused by the kernel while there was no socket, and programs send most
+    /// messages only once. So torpord acts as if it had received READY=1 and a heartbeat, or sends the app again the
+    /// message whose answer it awaits.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
@@ -390,7 +393,8 @@ final class Takeover: ShellRoom {
         guard machine.transition == .launching, machine.hasProcess, app.specification.isReadyByNotify else {
             return false
         }
-        // podman may still be pulling the container's image: torpor-container reports when the container runs.
+        // podman may still be pulling the container's image. If so, wait: torpor-container reports when the container
+        // runs.
         guard supervisor.launcher.containers.isRunning(app) != false else { return false }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
@@ -414,7 +418,7 @@ final class Takeover: ShellRoom {
         if app.channel != nil, machine.isAlive { supervisor.appSockets.expectReturn(of: app) }
         if let tree = app.run.tree, tree.main != tree.leader, app.run.exitRecord == nil { supervisor.watchMain(app) }
         for action in machine.actionsToRepeat(undone) {
-            if case .launch = action { continue }  // `finish` has handled it.
+            if case .launch = action { continue }  // `finish` has repeated the launch.
             supervisor.perform(action, of: app)
         }
         if app.run.exitRecord != nil, machine.transition == .terminating {
@@ -456,8 +460,8 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
-    /// Whether the next torpord must read the configuration on disk instead of keeping the one in force: a user who
-    /// restarts the service expects edits to apply.
+    /// Whether the next torpord must read the configuration on disk instead of the one in force, because a user who
+    /// restarts the service expects edits to take effect.
     package var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }
@@ -469,20 +473,20 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 32 : flags & ~32 }
     }
 
-    /// Whether the session was unlocked in this boot.
+    /// Whether the followed session was unlocked at least once since the boot.
     var wasUnlocked: Bool {
         get { flags & 16 != 0 }
         set { flags = newValue ? flags | 16 : flags & ~16 }
     }
 
-    /// Whether an earlier supervisor was killed while it ended its apps: then apps that are found running are ended.
+    /// Whether an earlier supervisor was killed while it ended its apps. If so, apps that are found running are ended.
     var endsWhatIsFound: Bool {
         get { flags & 4 != 0 }
         set { flags = newValue ? flags | 4 : flags & ~4 }
     }
 
-    /// Whether the runtime directory is being made again: files in it may be left over from a torpord that died
-    /// during the repair.
+    /// Whether the runtime directory is being repaired. If torpord dies during the repair, the next torpord must check
+    /// all files in it.
     var isBeingRepaired: Bool {
         get { flags & 64 != 0 }
         set { flags = newValue ? flags | 64 : flags & ~64 }

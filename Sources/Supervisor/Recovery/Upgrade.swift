@@ -12,9 +12,9 @@ import WireText
 
 /// Replaces this torpord by the program on disk, and torpor-keeper too if its program has changed.
 ///
-/// First the new torpord, run as a helper, checks whether it can continue from the present state. Only then does this
-/// torpord end, and torpor-keeper starts the new one as after a crash. If the new one fails to start, torpor-keeper
-/// starts the previous program again.
+/// First, the new program is run as a helper and checks whether it can continue from the current state. If it can, this
+/// torpord ends, and torpor-keeper starts the new torpord as after a crash. If the new torpord fails to start,
+/// torpor-keeper starts the previous program again.
 package final class Upgrade: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Whether the programs on disk are being checked.
@@ -22,10 +22,11 @@ package final class Upgrade: ShellRoom {
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long a program may take to check whether it can take over, from its launch until it is killed.
+    /// The time that a program may take to check whether it can take over, counted from its launch. After that it is
+    /// killed.
     private static let patience = Duration.seconds(10)
 
-    /// Begins an upgrade. `answer` gets nil if the new programs take over, otherwise the reason why they cannot.
+    /// Begins an upgrade. `answer` gets nil if the new programs will take over, otherwise the reason why they cannot.
     package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("torpord is shutting down: the next start runs the one on disk") }
@@ -65,7 +66,7 @@ package final class Upgrade: ShellRoom {
 
     // MARK: The check
 
-    /// The files that the new torpord checks, as its descriptors 3 and 4.
+    /// The files that the new torpord checks. It gets them as its descriptors 3 and 4.
     private var checkedFiles: [Int32] {
         [supervisor.recovery.descriptor.raw, supervisor.inForce.file?.raw].compactMap { $0 }
     }
@@ -139,10 +140,11 @@ enum HandOver {
     case alone, withKeeper
 }
 
-/// What `torpord --check-upgrade` does: checks whether this program could continue from the state of the running one.
+/// The check that `torpord --check-upgrade` runs: whether this program could continue from the state of the running
+/// torpord.
 package enum UpgradeCheck {
-    /// Why this program could not continue; nil if it could. Descriptors 3 and 4 are the recovery file and the
-    /// configuration in force.
+    /// Why this program could not continue; nil if it could. Reads the recovery file from descriptor 3 and the
+    /// configuration in force from descriptor 4.
     package static func refusal(environment: [String: String]) -> String? {
         guard let descriptor = try? Descriptor.duplicate(3) else { return "descriptor 3 is not the recovery file" }
         let file: RecoveryFile

@@ -6,7 +6,7 @@ import EventLoop
 import Lifecycle
 import TorporAPI
 
-/// Reports the states that apps enter, and the transitions that last.
+/// Reports the states that apps enter, and transitions that take some time.
 final class Announcements: Room, LifecycleObserver {
     unowned(unsafe) let engine: Engine
     unowned(unsafe) let recorder: Recorder
@@ -17,8 +17,8 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        // Log states that an app only passes through at the level `debug`. The end of an incarnation is reported
-        // elsewhere.
+        // States that an app only passes through are logged at the level `debug`. The end of an incarnation is reported
+        // by `Supervisor.ended`.
         let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,
@@ -31,8 +31,8 @@ final class Announcements: Room, LifecycleObserver {
         if to != .notRunning { trace(app, .entered(to)) }
     }
 
-    /// Called for changed apps. Reports a transition only if it is still in progress: one that ended at once shows
-    /// only as a state.
+    /// Called for changed apps. Reports a transition only if it is still in progress. If it ended at once, only the new
+    /// state is reported.
     func touched(_ apps: [AppRuntime]) { for app in apps { announceTransition(app) } }
 
     func forget(_ app: AppRuntime) {}

@@ -11,21 +11,21 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// Termination reports: gathers data about an app that fails to do something, and makes a report when the app has
-/// ended.
+/// Makes a termination report when an app has ended. Before that, gathers data about an app that fails to do something
+/// in time.
 final class Reports: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// How many apps' stacks are being sampled (``StackSampler``).
+    /// The number of apps whose stacks are being sampled now (``StackSampler``).
     var looks = 0
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Records what an app had to do by a deadline that it has missed, since this is no longer known when the report
-    /// is made.
+    /// Records what an app had to do by the deadline that it has missed, because this is no longer known when the
+    /// report is made.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task, .message:
-            // Neither heartbeats nor tasks are answers to messages.
+            // A deadline for heartbeats or tasks is not about the answer to a message.
             let isAnswer = missed.kind != .watchdog && missed.kind != .task
             app.run.missed = MissedDeadline(missed, at: loop.now, message: isAnswer ? message : nil)
         case .suspend, .willTerminate, .grace: break
@@ -37,7 +37,7 @@ final class Reports: ShellRoom {
 
     // MARK: While it is being ended
 
-    /// Takes a crash snapshot of an app that torpord ends because of a failure, once in each run of the app. With
+    /// Takes a crash snapshot of an app that torpord ends because of a failure, once in each run of the app. If
     /// `looking`, also samples the stacks of an app that hangs, which takes some ten milliseconds; during that time
     /// ``Incarnation/stackSampler`` is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
@@ -59,8 +59,8 @@ final class Reports: ShellRoom {
         app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
-    /// Whether a signal that ends the app must wait until the app's stacks are sampled. Starts the sampling if
-    /// needed. The signal is sent when the sampling is over, after half a second at most. The app's grace period
+    /// Whether a signal that ends the app must wait because the app's stacks are being sampled. Starts the sampling if
+    /// it is needed. The signal is sent when the sampling is over, at most half a second later. The app's grace period
     /// keeps running during the sampling.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
         takeCrashSnapshot(app)
@@ -84,7 +84,7 @@ final class Reports: ShellRoom {
 
     // MARK: When it has ended
 
-    /// What an app failed to do, as words that follow its name; nil if it did not fail.
+    /// What an app failed to do, as the words that follow the app's name in a sentence; nil if it did not fail.
     func failing(of app: AppRuntime, _ ending: Ending) -> String? {
         let rules = app.specification.rules
         func within(_ key: String, _ rule: Duration?) -> String {
@@ -164,11 +164,12 @@ final class Reports: ShellRoom {
         report.threads = app.run.crashSnapshot?.threads ?? []
         report.launch = LaunchTimes(app.run.timeline)
         report.timeline = app.run.timeline.all.map(TimelineEntry.init)
-        // Clients that show the report can read the journal themselves, so nothing here waits for it.
+        // Report only where the journal has the app's output: clients that show the report can read the journal
+        // themselves, so torpord need not wait for it.
         if app.specification.log == .journal, ending.cause != nil {
             report.journal = JournalPlace(of: app, supervisor.place.cgroups)
         }
-        // Leave out lines of earlier launches, which would mislead.
+        // Leave out lines of the app's earlier runs, which would mislead readers.
         let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
         report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
@@ -180,7 +181,8 @@ final class Reports: ShellRoom {
         "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGXCPU", "SIGXFSZ", "SIGSYS",
     ]
 
-    /// How to get a core dump the next time, if the app's limit forbade one. In a container podman sets the limit.
+    /// A sentence that says how to get a core dump the next time, if the app's limit forbade one. In a container,
+    /// podman sets that limit.
     private func coreHint(_ app: AppRuntime, _ ending: Ending) -> String {
         guard case .signaled(let signal, false) = ending.cause, Self.dumping.contains(Signal.name(signal)),
             app.specification.container == nil
@@ -191,7 +193,8 @@ final class Reports: ShellRoom {
         return "; its limit allowed no core dump: limits = { core = \"unlimited\" } does"
     }
 
-    /// If the app was ended for a missed deadline, adds what was due, the time that was granted, and how late it was.
+    /// If the app was ended for a missed deadline, adds what the app had to do, the time that it had, and how late it
+    /// was.
     private func addDeadline(_ app: AppRuntime, _ ending: Ending, to report: inout Report) {
         guard let missed = app.run.missed else { return }
         let rules = app.specification.rules
@@ -230,16 +233,16 @@ final class Reports: ShellRoom {
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
         report.memoryBytes = app.run.crashSnapshot?.memoryBytes
-        // The cgroup counts the time of all its processes, including those that have ended. The kernel's figure
-        // covers only the main process and those children that it has waited for.
+        // The cgroup counts the processor time of all its processes, including those that have ended. The kernel's
+        // value for the main process includes only those children that it has waited for.
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
         if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        // Without a cgroup, the kernel's figure is for one process only, so the memory measured for all processes
-        // together may be larger.
+        // Without a cgroup, the kernel's value is for a single process, so the memory that torpord has measured for all
+        // processes together may be larger.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
         let most = max(report.maxMemoryBytes ?? 0, seen)
         report.maxMemoryBytes = most > 0 ? most : nil
@@ -247,6 +250,7 @@ final class Reports: ShellRoom {
 }
 
 extension AppRuntime {
-    /// The launch message that the app got and did not answer in time; nil if it got none before the deadline.
+    /// The launch message that the app received and did not answer in time; nil if it received none before the
+    /// deadline.
     fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
 }

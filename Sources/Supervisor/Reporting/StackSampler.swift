@@ -8,11 +8,12 @@ import Processes
 import WireText
 
 /// Runs `eu-stack` (elfutils), if it is installed, to sample the stacks of an app's threads just before the app is
-/// ended. The signal that ends the app waits until `eu-stack` is done, some ten milliseconds. `eu-stack` runs as the
-/// app's user, since it reads data of that user. Its time and memory are limited, and it is killed when the last
-/// reference to this object is released.
+/// ended. The signal that ends the app waits until `eu-stack` is done, which takes some ten milliseconds. `eu-stack`
+/// runs as the app's user, because it processes data of that user. Its time and memory are limited, and it is killed
+/// when the last reference to this object is released.
 final class StackSampler {
-    /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
+    /// How many apps are sampled at the same time. If a hundred apps fail at once, the stacks of two are enough to find
+    /// the cause.
     static let most = 2
     /// How long `eu-stack` may run before it is killed.
     private static let patience = Duration.milliseconds(500)
@@ -35,10 +36,11 @@ final class StackSampler {
     private var timer: TimerSource?
     private var bytes: [UInt8] = []
 
-    /// The actions that wait for the sampling, which the next torpord must carry out if this one dies.
+    /// The actions that wait for the sampling, in the form for the record: the next torpord must carry them out if this
+    /// one dies.
     var owed: ActionMask { waiting.reduce(into: []) { $0.formUnion(ActionMask($1)) } }
 
-    /// Starts `eu-stack`; nil if it is not installed.
+    /// Starts `eu-stack`; nil if it is not installed or cannot be started.
     init?(_ app: AppRuntime, _ pid: Int32, _ supervisor: Supervisor) {
         self.app = app
         self.supervisor = supervisor
@@ -58,7 +60,8 @@ final class StackSampler {
                 self?.finish()
                 return
             }
-            // If `eu-stack` was killed before it was done, it may have left the app stopped: continue the app.
+            // If `eu-stack` was killed while it had stopped the app, it may have left the app stopped: continue the
+            // app.
             supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }
@@ -131,7 +134,7 @@ final class StackSampler {
     private static func frame(_ line: Substring) -> String {
         let halves = line.components(around: " - ")
         let words = halves.0.split(separator: " ", maxSplits: 2)
-        // A C++ function has blanks in its name. A function without a name is shown by its address.
+        // The name of a C++ function contains blanks. For a function without a name, use its address.
         let name = words.count > 2 ? String(words[2]) : String(words.last ?? "")
         let file = halves.1.flatMap { $0.split(separator: "/").last }
         let trimmed = name.split(separator: " ").joined(separator: " ")
@@ -140,7 +143,8 @@ final class StackSampler {
 }
 
 extension Substring {
-    /// What precedes and follows the last occurrence of a separator.
+    /// The text before and after the last occurrence of a separator; the second part is nil if the separator does not
+    /// occur.
     fileprivate func components(around separator: String) -> (Substring, Substring?) {
         let pattern = Array(separator.utf8)
         let bytes = utf8
@@ -156,7 +160,7 @@ extension Substring {
 }
 
 extension Supervisor {
-    /// The plan that runs `eu-stack`, and the pipe for its output; nil if it is not installed.
+    /// The plan that launches `eu-stack`, and the pipe for its output; nil if `eu-stack` is not installed.
     fileprivate func lookPlan(
         _ app: AppRuntime,
         _ pid: Int32
@@ -170,7 +174,7 @@ extension Supervisor {
         }
         let variables = [
             AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
-            // `eu-stack` must not ask a server for debugging symbols.
+            // Keep `eu-stack` from asking a server for debugging symbols.
             "DEBUGINFOD_URLS": "",
         ]
         var plan = LaunchPlan(

@@ -5,8 +5,8 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// The record that a scene was opened, and with which options. It outlives the scene's processes, torpord and
-/// reboots.
+/// The session of a scene: a record that the scene was opened, with its options. It survives the end of the scene's
+/// processes, restarts of torpord and reboots.
 package struct SceneSession: Sendable, Hashable {
     /// The scene's full name, `TEMPLATE@NAME`. It is also the name of the scene's app, unless the scene is inside an
     /// app.
@@ -14,9 +14,9 @@ package struct SceneSession: Sendable, Hashable {
     /// The template that the scene is made of, or the app that the scene is inside.
     package let template: String
     package let name: String
-    /// The options that the scene was opened with first; null for none.
+    /// The options with which the scene was first opened; null if there were none.
     package var options: JSON = .null
-    /// When the scene was opened first, in microseconds since 1970.
+    /// When the scene was first opened, in microseconds since 1970.
     package var openedAt: Int64
     /// When the scene's template was first found missing, in microseconds since 1970; nil while the template exists.
     package var templateGoneAt: Int64?
@@ -24,19 +24,19 @@ package struct SceneSession: Sendable, Hashable {
     package var isDiscarded = false
     /// Whether the scene was opened as a scene inside an app.
     package var isInside = false
-    /// The state that an inner scene should have in its app; nil if it need not be connected, and for a scene that is
-    /// an app.
+    /// The state that a scene inside an app should have. Nil if it need not be connected, and for a scene that is an
+    /// app itself.
     package var goal: SceneGoal?
-    /// Whether the scene was in the foreground when its app last left the foreground or ended: if so, the scene
-    /// returns to the foreground with the app.
+    /// Whether the scene was in the foreground when its app last left the foreground or ended. Such a scene returns to
+    /// the foreground together with its app.
     package var returns = false
     /// Whether the scene has ever been connected inside its app.
     package var wasConnected = false
-    /// When the scene last had a process, or was opened, in microseconds since 1970. Stored as the modification time
-    /// of the file.
+    /// When the scene last had a process, or was opened, in microseconds since 1970. It is stored as the modification
+    /// time of the session's file.
     package var usedAt: Int64
 
-    /// The limit of `options`, serialised, in bytes.
+    /// The most bytes that `options` may have as JSON text.
     package static let longestOptions = 4096
 
     init(app: String, template: String, name: String, openedAt: Int64) {
@@ -53,7 +53,7 @@ package struct SceneSession: Sendable, Hashable {
     }
 }
 
-/// The stored sessions (data) of scenes: the folder `STATE/scenes` has a file for each scene.
+/// The folder `STATE/scenes` with the stored sessions of scenes, one file for each scene.
 struct SceneFolder: Sendable {
     let path: String
 
@@ -64,8 +64,8 @@ struct SceneFolder: Sendable {
     /// The prefix of files that are being written: no app's name begins with it.
     private static let draft = "."
 
-    /// Reads the sessions of all scenes, and reports those whose files cannot be read. Skips files that are not named
-    /// like a scene.
+    /// Reads the sessions of all scenes, and reports those whose files cannot be read. Skips files whose names are not
+    /// names of scenes.
     func read() -> (sessions: [SceneSession], troubles: [String]) {
         var sessions: [SceneSession] = []
         var troubles: [String] = []
@@ -79,8 +79,7 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
-            // An earlier torpord died while it wrote this file, before it told any client of the scene. So remove the
-            // file.
+            // An earlier torpord died while it wrote this file, so no client was told of the scene: remove the file.
             if name.hasPrefix(Self.draft) {
                 try? File.remove(file(name))
                 continue
@@ -110,8 +109,8 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes the session of a scene to disk; the file is durable when this returns. If writing fails, the file is
-    /// unchanged, or does not exist.
+    /// Writes the session of a scene to disk. The file is durable when this function returns. If writing fails, the
+    /// file is unchanged, missing, or written without being durable.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
         let draft = file(Self.draft + session.app)
@@ -119,10 +118,10 @@ struct SceneFolder: Sendable {
         try Folder(path).synchronise()
     }
 
-    /// Stores that the scene is in use now, as the modification time of its file.
+    /// Records that the scene is in use now, by setting the modification time of its file.
     func touch(_ app: String) throws(Errno) { try File.markChanged(file(app)) }
 
-    /// Removes the session of a scene from disk. The removal is durable when this returns.
+    /// Removes the session of a scene from disk. The removal is durable when this function returns.
     func remove(_ app: String) throws(Errno) {
         do throws(Errno) {
             try File.remove(file(app))
@@ -140,7 +139,7 @@ package final class SceneRoster {
     private(set) var sessions: [String: SceneSession] = [:]
     /// The number of scenes of each template, without those that are being discarded.
     private(set) var counts: [String: Int] = [:]
-    /// The sessions that could not be read, in sentences.
+    /// Sentences about sessions that could not be read.
     let troubles: [String]
 
     /// Reads the sessions from disk.
@@ -160,8 +159,9 @@ package final class SceneRoster {
         }
     }
 
-    /// Adds the scenes of templates to the apps of a configuration, but not scenes inside apps. A scene whose
-    /// template is missing becomes an app that is never launched: its mail and state wait for the template.
+    /// Adds scenes to the apps of a configuration: each scene of a template is an app, scenes inside apps are not. If a
+    /// scene's template is missing, the scene becomes an app that is never launched, so that its mail and saved state
+    /// are kept until the template returns.
     package func complete(_ configuration: TorporConfiguration) -> TorporConfiguration {
         guard !sessions.isEmpty else { return configuration }
         let templates = Dictionary(configuration.templates.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -170,7 +170,7 @@ package final class SceneRoster {
         var result = configuration
         for session in sessions.values.sorted(by: { $0.app < $1.app })
         where !session.isDiscarded && !taken.contains(session.app) && !owners.contains(session.template) {
-            // A scene that was inside an app is no app, unless that app has become a template.
+            // Skip a scene that was opened inside an app, unless that app has become a template.
             if session.isInside, templates[session.template] == nil { continue }
             result.apps.append(
                 templates[session.template]?.scene(named: session.name)
@@ -182,7 +182,7 @@ package final class SceneRoster {
 }
 
 extension AppSpecification {
-    /// A scene whose template is not in the configuration.
+    /// Makes the app for a scene whose template is not in the configuration.
     init(withoutTemplate app: String, _ template: String, _ scene: String) {
         self.init(name: app)
         self.template = template

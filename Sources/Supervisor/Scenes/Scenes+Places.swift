@@ -8,17 +8,19 @@ package import Lifecycle
 import MemoryPressure
 import TorporAPI
 
-/// Limits how many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
+/// Limits how many scenes of a template run at the same time. `max_live` is the number of places: a launch that gets
+/// none waits until another scene is disconnected.
 extension Scenes {
     /// Whether a scene has a process, or is about to get one.
     package func isLive(_ app: AppRuntime) -> Bool {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether a scene is being restarted and keeps its place among the scenes that `max_live` allows.
+    /// Whether a scene that is being restarted still counts toward `max_live`, so that no other scene is launched
+    /// instead.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Records whether a scene has a process.
+    /// Updates ``alive`` when a scene may have gained or lost its process.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {
@@ -36,16 +38,16 @@ extension Scenes {
         return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
     }
 
-    /// Called when the core asks whether a scene may be launched. Admits the launch now, or queues it until the
-    /// scene's template has a place.
+    /// Called when the core asks whether a scene may be launched. Admits the launch as soon as fewer than `max_live`
+    /// scenes of the template run.
     func launchNeedsRoom(_ app: AppRuntime) {
         guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
         if !waiting.contains(app.id) { waiting.append(app.id) }
         lookForPlaces()
     }
 
-    /// Records that a scene was launched or woken, and is not in the foreground yet: the scene keeps its place for a
-    /// while.
+    /// If a scene was launched or woken into the background, records that it must not be disconnected for another scene
+    /// for a while (``Stay``).
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
@@ -53,7 +55,7 @@ extension Scenes {
         stays[app.id] = Stay(began: now, since: now)
     }
 
-    /// Why a scene cannot be launched, even by disconnecting another one; nil if it can.
+    /// Why a scene cannot be launched, even if another one is disconnected for it; nil if it can.
     package func refusalToLaunch(_ app: AppRuntime) -> String? {
         if app.specification.lacksTemplate {
             return "cannot be launched: its template \(app.specification.template) is not in the configuration any more"
@@ -62,15 +64,15 @@ extension Scenes {
         return fullRefusal(template, for: app.id).map { "cannot be launched: \($0)" }
     }
 
-    /// Why no other scene of the template can be launched; nil if one can be launched, now or perhaps after a while.
+    /// Why no other scene of the template can be launched; nil if one can be launched now or after a wait.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Also count scenes that have no place yet but whose launch into the foreground was requested, perhaps by the
-        // same call.
+        // Also count scenes whose launch into the foreground was requested but not admitted yet: the same call may have
+        // requested several.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // A scene that is ending frees its place. Other scenes keep theirs if they should be in the foreground or
-        // must not be evicted.
+        // Whether a scene cannot be disconnected for another one: it should be in the foreground or must not be
+        // evicted, and it is not ending.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -89,33 +91,36 @@ extension Scenes {
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
 
-    /// Whether a scene may be disconnected for another one, as soon as its time to stay (``Stay``) is over.
+    /// Whether a scene may be disconnected for another one, once the time for which it is protected from that
+    /// (``Stay``) is over.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
 
-    /// How long a scene that was launched or woken keeps its place although others wait for it: long enough to do what
-    /// it was launched for, and longer while a connection to the scene waits to be accepted. Otherwise scenes that
-    /// many clients want at once would end each other before any has answered.
+    /// How long a scene that was launched or woken is protected from being disconnected for another scene. The time is
+    /// long enough for the work that the scene was launched for, and longer while a connection to the scene is not
+    /// accepted yet. Otherwise, if clients request many scenes at the same time, the scenes would end each other before
+    /// any of them has answered.
     struct Stay {
         let began: Duration
-        /// When a connection to the scene was last seen to wait.
+        /// The last time at which a connection to the scene was seen waiting to be accepted.
         var since: Duration
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// How long a scene keeps its place after a browser was last told to try again. Browsers try again after two
-        /// seconds.
+        /// For this time after a browser was last told to try again, the scene is not disconnected for another one.
+        /// Browsers try again after two seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// How long a scene keeps its place at most after a client was first told to try again, if no client connects.
+        /// The longest time for which a scene is not disconnected for another one because a client was told to try
+        /// again, if no client connects.
         static let longestInVain = Duration.seconds(150)
-        /// How often waiting connections are checked.
+        /// The interval at which torpord checks for connections that are not accepted yet.
         static let again = Duration.milliseconds(100)
     }
 
-    /// How long a scene still keeps its place.
+    /// The time for which a scene must still not be disconnected for another one.
     private func timeToStay(_ app: AppRuntime) -> Duration {
         if let told = comesAgain[app.id] {
             let end = min(told.first + Stay.longestInVain, told.last + Stay.untilItComesAgain)
@@ -130,15 +135,15 @@ extension Scenes {
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
     }
 
-    /// Called when torpor-holding, which answers clients while a scene waits, has told a client to try again. The
-    /// scene keeps its place until the client does, for a limited time.
+    /// Called when torpor-holding, which answers clients while a scene is being launched, has told a client to try
+    /// again. For a limited time, the scene is not disconnected for another one, so that the client finds it.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
     }
 
-    /// If more than `max_live` scenes of the template run, disconnects scenes: of those that may be disconnected, the
-    /// least recently used ones.
+    /// Disconnects scenes if more than `max_live` of the template run. Of the scenes that may be disconnected, it takes
+    /// the least recently used ones.
     func disconnectSurplus(of template: AppSpecification) {
         guard let most = template.scenes?.maxLive else { return }
         let all = live(of: template.name)
@@ -153,7 +158,7 @@ extension Scenes {
     func lookForPlaces() {
         guard !isLookingForPlaces, !waiting.isEmpty || !admitted.isEmpty else { return }
         isLookingForPlaces = true
-        // Do this later: the core is still in the step in which it asks.
+        // Check in a later turn of the event loop, because the core has not finished the event in which it asks.
         loop.later { [weak self] in
             guard let self else { return }
             isLookingForPlaces = false
@@ -161,11 +166,11 @@ extension Scenes {
         }
     }
 
-    /// Admits launches of scenes for which there is a place: first those into the foreground, then the others, each
-    /// group in order of arrival. To make room for the remaining launches, disconnects the least recently used
-    /// scenes.
+    /// Admits waiting launches of scenes while fewer than `max_live` scenes of their template run: first launches into
+    /// the foreground, then the others, each group in order of arrival. To make room for the rest, disconnects the
+    /// least recently used scenes.
     private func givePlaces() {
-        // A launch that has a place may still wait for permission for another reason, such as memory.
+        // An admitted launch still counts toward `max_live` while it waits for another permission, such as for memory.
         admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -182,14 +187,15 @@ extension Scenes {
         stayTimer?.arm(after: next)
     }
 
-    /// Admits launches in `queue` for which there is a place. Returns when to check again; nil if that is not needed.
+    /// Admits launches in `queue` while fewer than `max_live` scenes of the template run. Returns the time until the
+    /// next check; nil if none is needed.
     private func givePlaces(of template: String, _ queue: [AppID]) -> Duration? {
         let all = live(of: template)
         var live = all.count
         var held: [AppRuntime] = []
         for id in queue {
             let app = apps[id]
-            // A scene that waits for its restart has kept its place.
+            // A scene that is being restarted counts toward `max_live` already, so its launch is admitted in any case.
             if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive, !reserved.contains(id)
             {
                 held.append(app)

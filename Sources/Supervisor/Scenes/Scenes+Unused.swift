@@ -8,12 +8,12 @@ import Linux
 
 /// Discards sessions whose template no longer exists, and sessions that were unused for longer than `discard_after`.
 extension Scenes {
-    /// How long a session is kept after its template was removed.
+    /// A session is kept for this time after its template was removed.
     package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
     private static let longestWait = Duration.seconds(86_400)
 
-    /// When an unused session is discarded, in microseconds since 1970; nil if it never is, or while the scene is in
-    /// use.
+    /// When an unused session is discarded, in microseconds since 1970; nil if it is never discarded, or if the scene
+    /// is in use now.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
         guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {
@@ -42,7 +42,8 @@ extension Scenes {
 
     private static func discardsInner(_ app: AppRuntime) -> Bool { app.specification.innerScenes?.discardAfter != nil }
 
-    /// Sessions of scenes inside apps that are discarded if they stay unused, and when, in microseconds since 1970.
+    /// The sessions of inner scenes that have a time at which they are discarded if they stay unused, and that time in
+    /// microseconds since 1970.
     var innerEnds: [(session: SceneSession, end: Int64)] {
         inner.owners.filter(Self.discardsInner).flatMap { app in
             inner.sessions(of: app).compactMap { session in inner.end(of: session, app).map { (session, $0) } }
@@ -51,15 +52,15 @@ extension Scenes {
 
     /// Arms the timer for the time `end`, in microseconds since 1970, unless it is armed for an earlier time.
     func armTimer(for end: Int64) {
-        // Wait a day at most, since the clock may be set.
+        // Wait at most a day, because the wall clock may be set during the wait.
         let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
         if let armed = timer?.deadline, armed <= now + wait { return }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.discardUnused() } }
         timer?.arm(after: wait)
     }
 
-    /// After a jump of the wall clock, restarts the time after which unused sessions are discarded, so that the jump
-    /// discards none.
+    /// If the wall clock was set, starts the time again after which unused sessions are discarded, so that no session
+    /// is discarded because of the new time.
     private func followClock() {
         let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
         defer { lastLook = (boot, wallClock) }

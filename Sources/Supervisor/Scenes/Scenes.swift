@@ -12,12 +12,12 @@ import Store
 package import TorporAPI
 package import Varlink
 
-/// Scenes: apps that are made of a template when a client opens them. Their sessions stay when their processes are
-/// gone.
+/// Scenes: apps that are made from a template when a client opens them. Their sessions are kept when their processes
+/// have ended.
 ///
-/// A session is a small file in the state directory. The roster of sessions and the configuration define which apps
-/// there are; from then on a scene is an app like any other. This class creates and discards scenes, and limits how
-/// many of a template run at a time: a launch beyond that waits until another scene is disconnected.
+/// A session is a small file in the state directory. Together, the sessions and the configuration define which apps
+/// exist; otherwise a scene is an app like any other. This class creates and discards scenes, and limits how many
+/// scenes of a template run at the same time: a launch beyond this limit waits until another scene is disconnected.
 package final class Scenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// A thread that writes sessions, one after the other.
@@ -26,28 +26,31 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package private(set) lazy var inner = InnerScenes(supervisor)
     /// Callers that wait until the session of a new scene is on disk, by the name of the scene's app.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
-    /// Launches that wait for a place (`max_live`), in order of arrival.
+    /// Launches that wait for a place among the scenes that may run (`max_live`), in order of arrival.
     var waiting: [AppID] = []
     /// The scenes of each template that have a process.
     var alive: [String: Set<AppID>] = [:]
-    /// Launches that have a place and have not begun.
+    /// Launches that were admitted under `max_live` and have not begun.
     var admitted: Set<AppID> = []
-    /// Scenes that are being restarted, and keep their place.
+    /// Scenes that are being restarted. They count toward `max_live` during the restart, so that no other scene is
+    /// launched instead.
     var reserved: Set<AppID> = []
-    /// Scenes that were launched or woken, and are not in the foreground yet.
+    /// Scenes that were launched or woken into the background, and so are not disconnected for other scenes for a
+    /// while.
     var stays: [AppID: Stay] = [:]
-    /// When torpor-holding (`holding`) first and last told a client of each scene to try again.
+    /// The times at which torpor-holding (`holding`) has first and last told a client of each scene to try again.
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
-    /// Fires when a scene has kept its place for long enough.
+    /// Fires when the time is over for which a scene must not be disconnected for another one.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
     /// Callers that wait until all data of discarded scenes is removed.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Fires when the next unused session must be discarded.
     var timer: TimerSource?
-    /// The `discard_after` of each template when it was last applied.
+    /// The `discard_after` of each template, as last applied, to find out which ones a new configuration changes.
     var discardTimes: [String: Duration?]?
-    /// The time of both clocks at the last check for unused sessions, which shows whether the clock was set.
+    /// The times of both clocks at the last check for unused sessions. Their difference shows whether the wall clock
+    /// was set since.
     var lastLook: (boot: Duration, wallClock: Int64)?
 
     var roster: SceneRoster { supervisor.inForce.roster }
@@ -57,12 +60,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "scenes")
     }
 
-    /// Discarded scenes of which something could not be removed.
+    /// Discarded scenes whose data could not be removed completely.
     private var failedErasures: Set<String> = []
 
     // MARK: What sessions there are
 
-    /// The session of an app; nil if the app is no scene.
+    /// The session of a scene; nil if the app is not a scene.
     package func session(of app: AppRuntime) -> SceneSession? {
         app.specification.scene != nil ? roster[app.name] : nil
     }
@@ -71,19 +74,20 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     package var templates: [AppSpecification] { supervisor.configuration.templates }
 
-    /// The scenes of a template, or of all, by name.
+    /// The scenes of a template, or of all templates if it is nil, sorted by name.
     package func scenes(of template: String?) -> [AppRuntime] {
         apps.filter { $0.specification.scene != nil && (template == nil || $0.specification.template == template) }
     }
 
-    /// Reports unreadable sessions, and continues what an earlier torpord had begun.
+    /// Reports unreadable sessions, and continues removals that an earlier torpord has begun.
     func begin() {
         for trouble in roster.troubles { log.warning(trouble) }
         for app in scenes(of: nil) { note(app) }
-        // Wait until the orphans of an earlier torpord have ended.
+        // Wait until the orphans of an earlier torpord have ended, because they may still write data of discarded
+        // scenes.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // ``InnerScenes`` removes the discarded scenes that are inside apps, since these apps must be told first.
+            // Skip discarded scenes inside apps: ``InnerScenes`` removes them, after their apps were told.
             for session in roster.sessions.values
             where session.isDiscarded && inner.owner(named: session.template) == nil {
                 finishDiscarding(session.app)
@@ -93,8 +97,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         configure()
     }
 
-    /// Removes the remaining data of a scene that an earlier torpord discarded. If an app now has the scene's name,
-    /// removes only the scene's session.
+    /// Removes the remaining data of a scene that an earlier torpord has discarded. If a configured app now has the
+    /// same name, that app's data is kept, and only the scene's session is removed.
     private func finishDiscarding(_ app: String) {
         guard coordinator.id(of: app) != nil else { return erase(app) }
         let folder = roster.folder
@@ -111,8 +115,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             uniquingKeysWith: { $1 }
         )
         if let before = discardTimes {
-            // A changed `discard_after` counts from now, so that an edit of the configuration does not discard
-            // sessions at once.
+            // If `discard_after` has changed, its time begins now, so that an edit of the configuration does not
+            // discard sessions at once.
             let changed = Set(times.filter { name, time in before[name].map { $0 != time } ?? false }.keys)
             for app in scenes(of: nil) where changed.contains(app.specification.template) && !machine(app).isAlive {
                 used(app, isWritten: true)
@@ -153,10 +157,10 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Calls back when all changes so far are on disk.
+    /// Calls back when all changes made so far are on disk.
     func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
-    /// A scene, as clients see it; nil if the app is no scene.
+    /// A scene, as clients see it; nil if the app is not a scene.
     package func info(of app: AppRuntime) -> SceneInfo? {
         guard let session = session(of: app) else { return nil }
         let machine = machine(app)
@@ -175,7 +179,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes a scene, unless it exists. `completion` gets the scene's app when the scene's session is on disk, or the
+    /// Creates a scene, unless it exists. `completion` gets the scene's app when the scene's session is on disk, or the
     /// reason for a refusal.
     package func open(
         _ template: String,
@@ -184,7 +188,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         by person: String,
         _ completion: @escaping (Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void
     ) {
-        // Empty options count as none.
+        // Treat empty options as if there were none.
         let options = options.objectValue?.members.isEmpty == true ? .null : options
         guard let found = self.template(template) else { return completion(.failure(.noTemplate(template))) }
         if let problem = AppName.problem(scene: name, of: template) {
@@ -207,7 +211,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes a session. `then` is called when the session is on disk, or could not be written.
+    /// Creates a session. `then` is called when the session is on disk, or could not be written.
     func make(
         _ full: String,
         of template: String,
@@ -223,7 +227,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let (folder, made) = (roster.folder, session)
         disk.ask {
             let trouble = folder.trouble { () throws(Errno) in try folder.write(made) }
-            // After a failure the file may exist without being durable: remove it.
+            // If writing has failed, the file may exist without being durable: remove it.
             if trouble != nil { try? folder.remove(made.app) }
             return trouble
         } _: { trouble in
@@ -231,7 +235,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Why an existing scene cannot be opened with these options; nil if it can, or does not exist.
+    /// Why an existing scene cannot be opened with these options; nil if it can be, or if there is no such scene.
     func refusal(of full: String, _ options: JSON) -> String? {
         guard let session = roster[full] else { return nil }
         if session.isDiscarded { return "\(full) is being discarded: open it again when that is done" }
@@ -241,7 +245,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             + "scene discard \(full))"
     }
 
-    /// Why no further scene of a template can be made; nil if one can.
+    /// Why no further scene of a template can be created; nil if one can be.
     func refusalOfMore(of template: String, than most: Int) -> String? {
         let count = roster.counts[template] ?? 0
         guard count >= most else { return nil }
@@ -250,7 +254,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             + "needed (torpor scene list \(template) shows when each was used)"
     }
 
-    /// Why a new scene of that name cannot be made; nil if it can.
+    /// Why a new scene with that name cannot be created; nil if it can be.
     private func refusal(of app: AppSpecification, _ template: AppSpecification) -> String? {
         if let refusal = refusalOfMore(of: template.name, than: template.scenes?.maxSessions ?? 0) { return refusal }
         if coordinator.id(of: app.name) != nil { return "there is an app \(app.name) already" }
@@ -262,7 +266,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
-        // A new configuration may have made the app while the session was being written.
+        // If the configuration was changed while the session was being written, the scene's app exists already.
         let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
             if let made { end(made) }
@@ -317,7 +321,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(app.name))"
     }
 
-    /// Marks scenes as discarded. Calls `completion` when that is on disk: then call ``end(_:)`` for each scene.
+    /// Marks scenes as discarded. Calls `completion` when that is on disk; after that, the caller must call ``end(_:)``
+    /// for each scene.
     package func discard(_ discarded: [AppRuntime], _ completion: @escaping () -> Void) {
         for app in discarded { change(app.name) { $0.isDiscarded = true } }
         disk.ask({ true }) { _ in completion() }
@@ -334,19 +339,21 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         comesAgain[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = session(of: app) else { return }
-        // A scene that was not discarded has lost its template: keep its session, since the template may return.
+        // If the scene was not discarded, its template was removed: keep its session, because the template may return.
         guard session.isDiscarded else { return }
-        // Do this later: the other parts of the supervisor must forget the app first.
+        // Erase the data in a later turn of the event loop, because the other parts of the supervisor must forget the
+        // app first.
         loop.later { [weak self] in self?.erase(session.app) }
     }
 
-    /// Removes all data of a discarded scene, and its session last: if torpord dies earlier, the next torpord
-    /// continues the removal.
+    /// Removes all data of a discarded scene. The session is removed last, so that the next torpord continues the
+    /// removal if this one dies.
     func erase(_ app: String) {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
-        // If an earlier torpord discarded the scene, only this call removes the scene from the store.
+        // If an earlier torpord has discarded the scene, the scene has no app here, so remove it from the store
+        // explicitly.
         supervisor.store.remove(app: app)
         supervisor.dataFolders.erase(app) { [weak self] trouble in
             guard let self else { return }
@@ -390,7 +397,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard session(of: app) != nil else { return }
         used(app, isWritten: true)
-        // An evicted scene stays disconnected, even after a reboot, until a client opens it or an event wakes it.
+        // A scene that was evicted is not launched again after a reboot. Only a client that opens it, or an event,
+        // launches it again.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
         if app.specification.scenes?.maxLive != nil {
             switch ending.next {
@@ -410,13 +418,13 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// Records that the scene is in use now. Writes the time to disk at most once a minute; with `isWritten`, at
-    /// once.
+    /// Records that the scene is in use now. Writes the time to disk if the last write was at least a minute ago, or if
+    /// `isWritten`.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
         if session(of: app) != nil { used(app.name, isWritten: isWritten) }
     }
 
-    /// As ``used(_:isWritten:)``, for any scene, including those inside apps.
+    /// The same as ``used(_:isWritten:)``, but for any scene, including scenes inside apps.
     func used(_ name: String, isWritten: Bool) {
         guard let session = roster[name] else { return }
         let time = Clock.realtimeMicroseconds()
@@ -431,14 +439,14 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
 /// Why a scene was not opened.
 package enum SceneRefusal: Error, Sendable {
-    /// There is no template of that name.
+    /// There is no template with that name.
     case noTemplate(String)
     /// The reason, as a sentence.
     case refused(String)
 }
 
 extension SceneFolder {
-    /// Calls `work`. Returns a sentence about the error; nil if there was none.
+    /// Calls `work`. Returns a sentence about the error that it throws; nil if it throws none.
     func trouble(_ work: () throws(Errno) -> Void) -> String? {
         do throws(Errno) {
             try work()

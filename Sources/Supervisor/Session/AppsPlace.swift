@@ -12,7 +12,7 @@ import ServiceManager
 package final class AppsPlace: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     package private(set) var cgroups: CgroupTree?
-    /// Why there are no cgroups for the apps; nil if there are.
+    /// Why apps have no cgroups; nil if they have.
     package private(set) var trouble: String?
     /// systemd; nil if torpord is not one of its services.
     private(set) var manager: ServiceManager?
@@ -43,19 +43,19 @@ package final class AppsPlace: ShellRoom {
         }
     }
 
-    /// Makes the scope again after it was stopped, which ended all apps in it.
+    /// Makes the systemd scope again after it was stopped. The stop has ended all apps in it.
     func repairScope() {
         guard let manager, let scope, !File.exists(scope.path) else { return }
         log.warning("\(manager.scopeName) is gone: making another one")
         findCgroups()
     }
 
-    /// Why the apps keep running when the supervisor stops, in a few words; nil if they are ended.
+    /// The reason for which apps keep running when the supervisor stops, in a few words; nil if they are ended.
     ///
-    /// systemd sends the same SIGTERM for a stop and for a restart of the service, so torpord asks systemd which one
-    /// it is.
+    /// systemd sends the same SIGTERM for a stop and for a restart of the service, so torpord asks systemd which one it
+    /// is.
     var reasonToLeaveApps: String? {
-        // In a container, torpor-keeper is the first process: when it ends, all other processes end too.
+        // In a container, torpor-keeper is the first process: when it ends, the kernel ends all other processes too.
         if supervisor.keeper.pid == 1 { return nil }
         if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
         guard let manager else { return nil }

@@ -5,24 +5,24 @@ import Linux
 import Processes
 import ServiceManager
 
-/// The systemd scope that the apps run in. Because of it, the service can be restarted and upgraded while the apps
-/// run: apps below the service's own cgroup would keep the service from starting (`219/CGROUP`).
+/// The systemd scope that the apps run in. The scope makes it possible to restart and upgrade the service while apps
+/// run: apps below the service's own cgroup would make the start of the service fail (`219/CGROUP`).
 ///
 /// A scope ends with its last process, so a placeholder process that does nothing keeps the scope alive. The
-/// placeholder has a cgroup of its own, since a cgroup that delegates controllers may not contain processes itself.
-/// Its parent is the torpord that started it, later torpor-keeper, then systemd. The supervisor kills the placeholder
-/// when it ends, and thereby ends the scope.
+/// placeholder has a cgroup of its own, because a cgroup with controllers for its children must not contain processes
+/// itself. The parent of the placeholder is the torpord that started it; when that has ended, torpor-keeper, and then
+/// systemd. When the supervisor ends, it kills the placeholder, so that the scope ends too.
 struct AppsScope {
     /// The scope's cgroup, as an absolute path.
     let path: String
     private var placeholder: String { path + "/placeholder" }
 
-    /// Finds the scope of this service, or makes it.
+    /// Finds the scope of this service. If there is none, creates it.
     init(of service: ServiceManager) throws(ServiceManagerError) {
         if let path = try service.scope() {
             self.path = path
             guard !((try? Cgroup.events(path + "/placeholder").populated) ?? false) else { return }
-            // The placeholder is gone, so the scope would end with its last app: start another placeholder.
+            // The placeholder has ended, so the scope would end with its last app: start another placeholder.
             try settle(try Self.startPlaceholder(), of: service)
         } else {
             let process = try Self.startPlaceholder()

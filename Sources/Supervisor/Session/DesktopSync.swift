@@ -8,26 +8,28 @@ import Processes
 import SystemPackage
 import WireText
 
-/// Keeps the desktop entries of the apps up to date, if `desktop_entries` is set: runs `torpor desktop sync` at the
-/// start and after each change of the configuration. Like any client, that command asks this torpord for the apps.
+/// Keeps the desktop entries of the apps up to date, if `desktop_entries` is set. Runs `torpor desktop sync` at the
+/// start and after each change of the configuration. This command is a client of this torpord, from which it gets the
+/// list of apps.
 package final class DesktopSync {
     private unowned(unsafe) let supervisor: Supervisor
     private var isRunning = false
-    /// Whether the configuration has changed while `torpor desktop sync` was running.
+    /// Whether the configuration has changed while `torpor desktop sync` was running, so that it must run again.
     private var isDue = false
-    /// What was logged last: an error, or the warnings of a run that succeeded; nil if that run had none.
+    /// The last problem that was logged: an error, or the warnings of a successful run; nil if the last run had no
+    /// problem.
     private var trouble: Trouble?
 
     private enum Trouble: Equatable {
         /// The desktop entries are not up to date.
         case failed(String)
-        /// The desktop entries are up to date, and `torpor desktop sync` warned of something.
+        /// The desktop entries are up to date, but `torpor desktop sync` has printed a warning.
         case warned(String)
     }
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long `torpor desktop sync` may run before it is killed.
+    /// The time after which a run of `torpor desktop sync` is killed.
     private static let patience = Duration.seconds(60)
 
     /// Starts `torpor desktop sync` if `desktop_entries` is set.
@@ -89,8 +91,8 @@ package final class DesktopSync {
 
     private func ended(_ trouble: Trouble?) {
         isRunning = false
-        // Log an error only if it differs from the last one: the same error would recur after each change of the
-        // configuration.
+        // Log a problem only if it differs from the last one, because the same problem occurs again after each change
+        // of the configuration.
         if trouble != self.trouble {
             self.trouble = trouble
             switch trouble {

@@ -13,18 +13,18 @@ package import TorporAPI
 /// Moves apps out of the foreground while no user can see them: before the machine sleeps, and while the session is
 /// locked.
 ///
-/// torpord asks logind for the state at the start, and whenever logind returns after an absence. An earlier torpord
-/// may have covered apps (moved them out of the foreground) that need not be covered now. They are uncovered as soon
-/// as the state is known, or after five seconds without an answer of logind.
+/// torpord asks logind for the state at the start, and whenever logind was restarted. An earlier torpord may have
+/// covered apps (moved them out of the foreground because no user can see them) that need not be covered now. torpord
+/// uncovers these apps as soon as it knows the state, or if logind does not answer within five seconds.
 package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
-    /// The state of the machine and the session that logind reported last.
+    /// The last state of the machine and the session that logind has reported.
     private var told = LoginManager.State()
-    /// Whether it is known if apps must be covered (moved out of the foreground).
+    /// Whether torpord knows by now if apps must be covered (moved out of the foreground).
     private var isKnown = false
     private var isCovered = false
-    /// Apps that the machine waits for before it sleeps; nil if the machine is not waiting for torpord.
+    /// Apps that must leave the foreground before the machine may sleep; nil if the machine is not waiting for torpord.
     private var awaited: Set<AppID>?
     private var beganAt = Duration.zero
     private var timer: TimerSource?
@@ -85,14 +85,14 @@ package final class Interruptions: LifecycleObserver {
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
     }
 
-    /// The user of the session that is followed; nil while logind has not said.
+    /// The user of the followed session; nil until logind has reported it.
     var sessionUser: UInt32? { login?.state.user }
 
-    /// Whether the session that is followed has not been unlocked since the machine was booted.
+    /// Whether the followed session was not unlocked yet in this boot.
     private(set) var isBeforeFirstUnlock = false
 
-    /// Updates ``isBeforeFirstUnlock``. If torpord follows no session, or logind is absent, no lock protects any
-    /// data, so torpord does not wait for an unlock.
+    /// Updates ``isBeforeFirstUnlock``. Without a followed session, or without logind, there is no session lock, so
+    /// torpord does not wait for an unlock.
     private func lookForFirstUnlock(_ login: LoginManager?) {
         let wasBefore = isBeforeFirstUnlock
         if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
@@ -146,7 +146,8 @@ package final class Interruptions: LifecycleObserver {
         coverAll()
     }
 
-    /// Covers or uncovers each app as needed now, including new ones.
+    /// Covers each app that no user can see now (moves it out of the foreground), and uncovers the others. Also handles
+    /// apps that were added.
     package func coverAll() {
         guard isKnown else { return }
         let isCovered = isCovered
@@ -179,12 +180,12 @@ package final class Interruptions: LifecycleObserver {
         look()
     }
 
-    /// Whether the app is still on its way out of the foreground.
+    /// Whether the app has not left the foreground yet.
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // An app without a reason to run in the background becomes only inactive, so an inactive app without a
-        // transition counts as out of the foreground.
+        // An app that may not run in the background stays inactive. So an inactive app that is not in a transition has
+        // left the foreground.
         return machine.state == .active || machine.transition != nil
     }
 

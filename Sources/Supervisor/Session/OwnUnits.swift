@@ -5,14 +5,15 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// The units of the service manager that this supervisor and its apps are in.
+/// The service manager's units to which the processes of this supervisor and its apps belong.
 struct OwnUnits {
-    /// The names of the units, those of the apps first; empty if no service manager is involved.
+    /// The names of the units; the units of the apps come first. Empty if the processes belong to no unit.
     let names: [String]
-    /// The user whose service manager runs the units; nil for the system's service manager.
+    /// The user whose service manager runs the units; nil if it is the system's service manager.
     let user: UInt32?
 
-    /// `paths`: cgroups relative to the mount of the hierarchy, such as `/system.slice/torpord.service`.
+    /// - Parameter paths: cgroups relative to the mount point of the hierarchy, such as
+    ///   `/system.slice/torpord.service`.
     init(paths: [String]) {
         var names: [String] = []
         var user: UInt32?
@@ -25,15 +26,15 @@ struct OwnUnits {
         self.user = user
     }
 
-    /// The units of this process and of the cgroups that it has for apps.
+    /// The units of this process and of the cgroups for apps.
     init(apps cgroups: CgroupTree?) {
         let mount = Cgroup.mount ?? ""
         let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 }
         self.init(paths: [cgroups.map { String($0.base.dropFirst(mount.count)) }, own].compactMap { $0 })
     }
 
-    /// The systemd unit that a cgroup belongs to, determined as in journald: the first part of the path that is not a
-    /// slice; nil if there is none. If the path leads through `user@UID.service`, the unit belongs to that user's
+    /// The systemd unit that a cgroup belongs to, found in the same way as in journald: the first part of the path that
+    /// is not a slice; nil if there is none. If `user@UID.service` is in the path, the unit belongs to that user's
     /// service manager.
     private static func unit(of path: String) -> (name: String, user: UInt32?)? {
         var parts = path.split(separator: "/")[...]

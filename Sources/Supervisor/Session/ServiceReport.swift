@@ -6,25 +6,25 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Reports to the service manager through torpor-keeper (sd_notify(3)): when the apps of the start are launched, the
-/// states of all apps, and when a configuration is being read. Extends the service manager's timeout while a start or
-/// a stop waits for deadlines of apps.
+/// Reports to the service manager through torpor-keeper (sd_notify(3)): that the apps of the start are launched, the
+/// states of all apps, and that a configuration is being read. While a start or a stop waits for deadlines of apps,
+/// extends the service manager's timeout.
 ///
 /// Without a service manager, nothing is sent, and only ``isReady`` is maintained.
 package final class ServiceReport: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
-    /// Apps whose launch at the start is not over; nil until launching has begun.
+    /// Apps that were launched at the start and whose launch is not over; nil until these launches begin.
     private var starting: Set<AppID>?
-    /// Whether the launches of the start are over: each app has been launched, or has failed its first launch, or has
-    /// no deadline for its launch. An app that waits for a failed dependency does not delay this.
+    /// Whether the launches at the start are over. The launch of an app is over if the app is launched, if its first
+    /// launch has failed, or if its launch has no deadline. An app that waits for a failed dependency does not count.
     package private(set) var isReady = false
     private var isStopping = false
     private var status = ""
     private var statusAt = Duration.zero
     private var extendedAt = Duration.zero
-    /// Why the configuration on disk is not in force; nil if it is.
+    /// Why the configuration on disk is not in force; nil if it is in force.
     private var trouble: String?
 
     package init(_ supervisor: Supervisor) {
@@ -32,24 +32,26 @@ package final class ServiceReport: LifecycleObserver {
         isHeard = supervisor.keeper.isUnderManager
     }
 
-    /// By how much the service manager's timeout is extended each time, and the interval between two extensions.
+    /// The time by which the service manager's timeout is extended each time; `extensionInterval` is the time between
+    /// two extensions.
     private static let extensionTime = Duration.seconds(30)
     private static let extensionInterval = Duration.seconds(5)
     private static let statusInterval = Duration.seconds(1)
-    /// The delay of a check after a launch: launches come in bursts, which are checked together.
+    /// After a launch the state is checked with this delay, because launches come in bursts and one check is enough for
+    /// all of them.
     private static let launchInterval = Duration.milliseconds(10)
 
     // MARK: What happens
 
-    /// Called at the start of torpord while it waits for the end of orphans of an earlier torpord. Extends the
-    /// service manager's timeout for that time.
+    /// Called at the start of torpord. Extends the service manager's timeout while torpord waits for orphans of an
+    /// earlier torpord to end.
     package func begin() {
         guard isHeard else { return }
         extend()
         tick(within: Self.extensionInterval)
     }
 
-    /// Sets which apps the start launches.
+    /// Sets the apps that are launched at the start.
     package func launch(_ apps: [AppID]) {
         starting = Set(apps)
         look()
@@ -62,7 +64,7 @@ package final class ServiceReport: LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Updates the status line for the service manager after users have begun or ceased to see alerts.
+    /// Updates the status line for the service manager after a problem with showing alerts to users has begun or ended.
     package func changed() { if isReady, isHeard { tick(within: Self.statusInterval) } }
 
     /// Tells the service manager that a configuration is being read.
@@ -71,8 +73,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// Tells the service manager that the configuration was read. `trouble`: why that configuration is not used, as a
-    /// clause.
+    /// Tells the service manager that the configuration was read. `trouble`: a clause that says why this configuration
+    /// is not in force; nil if it is.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
@@ -80,8 +82,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// Tells the service manager that the supervisor ends. With `leavingApps` the apps keep running for the next
-    /// torpord; otherwise they are terminated first.
+    /// Tells the service manager that the supervisor ends. If `leavingApps`, the apps keep running for the next
+    /// torpord; otherwise the supervisor terminates them before it ends.
     package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps keep running" : text()
@@ -95,7 +97,7 @@ package final class ServiceReport: LifecycleObserver {
 
     private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
 
-    /// Checks the state of the apps again after `delay`, or earlier.
+    /// Checks the state of the apps again, at the latest after `delay`.
     private func tick(within delay: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         let at = supervisor.loop.now + delay
@@ -129,8 +131,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("STATUS=\(now)")
     }
 
-    /// Extends the service manager's timeout. Does nothing if the supervisor is stopping and no app has a deadline
-    /// left.
+    /// Extends the service manager's timeout. While the supervisor stops, does this only as long as some app has a
+    /// deadline, so that the stop cannot take for ever.
     private func extend() {
         let now = supervisor.loop.now
         let isBounded = supervisor.apps.contains { app in
@@ -142,11 +144,12 @@ package final class ServiceReport: LifecycleObserver {
         tell("EXTEND_TIMEOUT_USEC=\(Self.extensionTime.microseconds)")
     }
 
-    /// Whether an app's launch at the start has not ended yet.
+    /// Whether the launch of an app at the start is not over.
     private func isStarting(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
-        // A launch that waits for an unlock by a user does not count: the user may be away for days.
+        // A launch that waits until a user unlocks protected data does not count, because the user may be away for
+        // days.
         guard machine.isWaitingForPermission, !supervisor.protection.holds(id) else { return false }
         return supervisor.coordinator.missingRequirements(of: id).allSatisfy { other in
             let other = supervisor.coordinator.machine(other)
@@ -177,7 +180,7 @@ package final class ServiceReport: LifecycleObserver {
         if let problem = supervisor.desktop.alertProblem, supervisor.alerts.hasOpen {
             text += "; alerts are on no desktop: \(problem.prefix(200))"
         }
-        // An earlier torpord may have found the configuration on disk invalid.
+        // Include the error of the configuration on disk even if an earlier torpord has found it.
         let trouble = trouble ?? (supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil)
         return trouble.map { text + "; " + $0 } ?? text
     }

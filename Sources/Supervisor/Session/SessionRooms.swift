@@ -3,11 +3,11 @@
 /// The parts of the supervisor that deal with the user who works at the machine.
 package final class SessionRooms {
     private unowned(unsafe) let supervisor: Supervisor
-    /// Follows sleep of the machine and the lock of the session.
+    /// Interrupts apps while the machine sleeps or the session is locked.
     private(set) lazy var interruptions = Interruptions(supervisor)
-    /// Counts the machine's sleep for ownerships that have a time.
+    /// Ends ownerships that are limited in time, counting the time that the machine sleeps.
     private(set) lazy var ownershipClock = OwnershipClock(supervisor)
-    /// The helper process in a user's desktop session.
+    /// The helper process in a user's desktop session, which shows alerts and reports the focus.
     private(set) lazy var desktop = Desktop(supervisor)
     /// What users are doing in apps.
     private(set) lazy var activities = Activities(supervisor.engine, supervisor.recorder, supervisor)

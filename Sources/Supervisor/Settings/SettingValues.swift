@@ -3,23 +3,24 @@
 package import Configuration
 package import Store
 
-/// The values of one app's settings, and which changes of them the app does not know yet. Does no I/O.
+/// The values of one app's settings, and the changes that the app was not told of yet. Does no I/O.
 package struct SettingValues {
-    /// The stored rows, by the name of the setting; includes settings that the configuration no longer has.
+    /// The stored rows, by the name of the setting. They include settings that are no longer in the configuration.
     package private(set) var rows: [String: StoredSetting] = [:]
-    /// What checks of values have found. Copies of the values share it.
+    /// The results of checks of values, so that a value is not checked twice. Copies of this struct share the results.
     let checks = SettingChecks()
 
     package init() {}
 
     mutating func load(_ row: StoredSetting) { rows[row.key.name] = row }
 
-    /// The normal form of a value; nil if the declaration rejects the value, which then counts as not set.
+    /// The normal form of a value. Nil if the declaration does not allow the value: the setting then counts as not set.
     private func usable(_ value: String?, _ setting: SettingDeclaration) -> String? {
         value.flatMap { value in try? checks.normal(value, setting) }
     }
 
-    /// The value in its normal form: the one that was set, or else the default; nil if there is neither.
+    /// The setting's value in its normal form: the value that was set, or otherwise the default; nil if there is
+    /// neither.
     package func effective(_ setting: SettingDeclaration) -> String? {
         usable(rows[setting.name]?.value, setting) ?? setting.defaultValue
     }
@@ -27,14 +28,14 @@ package struct SettingValues {
     /// Whether a valid value is set.
     package func isSet(_ setting: SettingDeclaration) -> Bool { usable(rows[setting.name]?.value, setting) != nil }
 
-    /// Why the stored value of the setting is rejected; nil if the value is valid or missing.
+    /// Why the stored value of the setting is invalid; nil if it is valid or there is none.
     package func problem(_ setting: SettingDeclaration) -> SettingProblem? {
         guard let value = rows[setting.name]?.value else { return nil }
         do throws(SettingProblem) {
             _ = try checks.normal(value, setting)
             return nil
         } catch {
-            // The error may quote the value, which must not be shown if the setting is a secret.
+            // The error may quote the value. If the setting is a secret, return an error that does not.
             return setting.isSecret ? SettingProblem.unfitting : error
         }
     }
@@ -58,8 +59,9 @@ package struct SettingValues {
         return changed
     }
 
-    /// Applies new declarations of settings. If the default of a setting without a value has changed, records that
-    /// the app still knows the old default. Returns the stored rows that changed. `at` is in microseconds since 1970.
+    /// Applies new declarations of settings. If the default of a setting without a value has changed, the app still
+    /// works with the old default, so records that the app was not told of this change. Returns the rows to store. `at`
+    /// is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],
         to new: [SettingDeclaration],
@@ -72,7 +74,8 @@ package struct SettingValues {
                 !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
             else { continue }
             var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
-            // If the app does not know of an earlier change yet, `known` already has the value that the app knows.
+            // If the app was not told of an earlier change yet, `known` already contains the value that the app works
+            // with.
             guard row.isTold, row.value == nil else { continue }
             row.known = was.defaultValue
             row.isTold = false
@@ -83,7 +86,7 @@ package struct SettingValues {
         return changed
     }
 
-    /// Restores earlier values of these rows, except of rows that were set again since then. Returns the rows to
+    /// Restores the earlier values of these rows, except for rows that were set again in between. Returns the rows to
     /// store.
     mutating func restore(_ before: SettingValues, _ changed: [StoredSetting], at: Int64) -> [StoredSetting] {
         changed.compactMap { row in
@@ -109,7 +112,7 @@ package struct SettingValues {
         }
     }
 
-    /// The settings whose value differs from the one that the app knows, in the order of their declarations.
+    /// The settings whose value differs from the value that the app knows, in the order of their declarations.
     package func untold(_ declared: [SettingDeclaration]) -> [SettingDeclaration] {
         guard !rows.isEmpty else { return [] }
         return declared.filter { setting in
@@ -118,8 +121,8 @@ package struct SettingValues {
         }
     }
 
-    /// Records that the app now knows these settings, with their values at the time `until` (microseconds since
-    /// 1970). Returns the stored rows that changed.
+    /// Records that the app now knows the values that these settings had at the time `until` (microseconds since 1970).
+    /// Returns the rows to store.
     mutating func told(_ names: some Sequence<String>, until: Int64 = .max) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for name in names {
@@ -132,8 +135,8 @@ package struct SettingValues {
     }
 }
 
-/// Remembers the results of checks of values, since a check may match a pattern, and values are needed often. A value
-/// is checked again only if it or its declaration has changed.
+/// Caches the results of checks of values, because a check may have to match a pattern, and values are needed often. A
+/// value is checked again only if the value or its declaration has changed.
 final class SettingChecks {
     private struct Check {
         var kind: SettingDeclaration.Kind
@@ -141,16 +144,16 @@ final class SettingChecks {
         var result: Result<String, SettingProblem>
     }
 
-    /// How many results are kept for each setting: for the present value, for the previous value, which the app may
-    /// still know, and for a value that is being set.
+    /// The most results that are kept for each setting. Three are enough: for the current value, for the previous value
+    /// (which the app may still know), and for a value that is being set.
     private static let most = 3
 
     /// The latest results, by the name of the setting; the newest is the last.
     private var checks: [String: [Check]] = [:]
-    /// How many values were checked.
+    /// The number of checks that were made; results from the cache do not count.
     private(set) var count = 0
 
-    /// The normal form of a value, as ``SettingDeclaration/normal(_:)`` finds it.
+    /// Returns the normal form of a value, like ``SettingDeclaration/normal(_:)``, but from the cache if possible.
     func normal(_ value: String, _ setting: SettingDeclaration) throws(SettingProblem) -> String {
         let known = checks[setting.name]?.first { check in
             check.value.utf8.elementsEqual(value.utf8) && check.kind == setting.kind
@@ -172,6 +175,7 @@ final class SettingChecks {
 }
 
 extension SettingDeclaration {
-    /// Whether a message tells the app of a change. Other settings reach the app at its next launch.
+    /// Whether a message tells the app when the setting changes. For other settings, the app gets a changed value only
+    /// at its next launch.
     var isTold: Bool { !restart || identity }
 }

@@ -9,7 +9,7 @@ import Store
 package import TorporAPI
 package import Varlink
 
-/// Why settings are not changed, as a sentence.
+/// A sentence that says why settings were not changed.
 package struct SettingsRefusal: Error, CustomStringConvertible {
     package let description: String
 
@@ -18,16 +18,16 @@ package struct SettingsRefusal: Error, CustomStringConvertible {
 
 /// Changes settings, and lists them.
 extension Settings {
-    /// The most changes of one app that may wait for the disk.
+    /// The most changes of one app's settings that may wait for the disk.
     private static let mostUnderWay = 64
-    /// The shortest time between two events that report changes which an app has made to its own settings.
+    /// Changes that an app makes to its own settings are reported by an event at most once in this time.
     private static let ownChangesAfter = Duration.seconds(60)
 
-    /// Changes either all of the settings or none. `completion` is called when the change is on disk and in the app's
-    /// settings file, or with the reason why nothing was changed.
+    /// Changes the settings: either all of them or none. `completion` is called when the change is on disk and in the
+    /// app's settings file, or with the reason why nothing was changed.
     ///
-    /// - Parameter isApp: whether the app itself asks. It may change only `writable` settings, and already knows of
-    ///   the change.
+    /// - Parameter isApp: whether the request comes from the app itself. An app may change only `writable` settings,
+    ///   and need not be told of the change.
     package func set(
         _ request: SetSettingsRequest,
         of app: AppRuntime,
@@ -58,7 +58,8 @@ extension Settings {
         let names = rows.map(\.key.name)
         let reverted = Set(rows.filter(\.isTold).map(\.key.name))
         if isApp {
-            // The app knows the new values, so mark them as known now: then each row is stored only once.
+            // The app knows the new values already. Mark them as known before they are stored, so that each row is
+            // stored only once.
             let known = changing.told(names)
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
@@ -90,10 +91,10 @@ extension Settings {
         }
     }
 
-    /// Reports which settings changed and who changed them, but never the values, since many clients read events.
+    /// Reports which settings were changed and by whom. Never reports the values, because many clients can read events.
     ///
-    /// If an app changes its own settings constantly, only some of the changes are reported, since the history of
-    /// events has one limit for all apps together.
+    /// If an app changes its own settings very often, only some of the changes are reported, because all apps share the
+    /// limited history of events.
     private func noteChange(of names: [String], _ app: AppRuntime, by person: String, isApp: Bool) {
         var text = "\(Self.list(names)) changed"
         if isApp {
@@ -150,7 +151,8 @@ extension Settings {
             }
         }
         for name in request.unset {
-            // A setting that is no longer declared may still have a stored value, and can then be unset.
+            // A setting that is no longer declared may still have a stored value. Such a setting may be unset, but not
+            // set.
             let isKept = !isApp && values(of: app).rows[name] != nil
             if !isKept { _ = try setting(name, app, isApp: isApp) }
             try once(name)
@@ -189,7 +191,7 @@ extension Settings {
         return String(String.UnicodeScalarView(safe))
     }
 
-    /// Whether each socket and the readiness probe would still have an address with these values. If not,
+    /// Whether all sockets and the readiness probe of the app still have valid addresses with these values. If not,
     /// `completion` gets the refusal.
     private func allFit(
         _ values: SettingValues,
@@ -216,8 +218,7 @@ extension Settings {
         return true
     }
 
-    /// How the change takes effect on the running app, as a sentence; nil if nothing has changed or the app does not
-    /// run.
+    /// A sentence that says when the running app gets the change; nil if nothing has changed or the app does not run.
     private func effect(of names: [String], _ app: AppRuntime) -> String? {
         guard !names.isEmpty else { return nil }
         let machine = coordinator.machine(app.id)
@@ -236,7 +237,7 @@ extension Settings {
 
     // MARK: Views
 
-    /// The settings as operators see them.
+    /// The app's settings, in the form for operators.
     package func infos(of app: AppRuntime) -> [SettingInfo] {
         let values = values(of: app)
         return app.specification.declaredSettings.map { setting in
@@ -259,14 +260,14 @@ extension Settings {
         }
     }
 
-    /// The settings of an app whose values are invalid, in the order of their declarations.
+    /// The names of the settings with invalid values, in the order of their declarations.
     package func unfit(of app: AppRuntime) -> [String] {
         guard !app.specification.declaredSettings.isEmpty else { return [] }
         let values = values(of: app)
         return app.specification.declaredSettings.filter { values.problem($0) != nil }.map(\.name)
     }
 
-    /// The app's settings as a JSON object: each name with the value that the app sees.
+    /// The app's settings as a JSON object that maps each name to the value that the app gets.
     package func document(of app: AppRuntime) -> JSON {
         .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))
     }

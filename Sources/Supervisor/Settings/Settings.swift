@@ -13,10 +13,10 @@ import Varlink
 
 /// The settings of apps: their values, the files that contain them, and how apps learn of changes.
 ///
-/// A change is first written to the store's journal, together with the value that the app knows. Then, in this order:
-/// the change is on disk, the file is written, sockets are updated, and the app is told of the change or launched
-/// again. If torpord is killed before the end, the next torpord carries out the remaining steps, since the store
-/// contains which changes an app does not know yet.
+/// A change is first written to the store's journal, together with the old value, which the app still knows. These
+/// steps follow: the store writes the change to disk, the settings file is written, sockets are updated, and the app is
+/// told of the change or launched again. If torpord is killed before the last step, the next torpord completes the
+/// remaining steps, because the store contains which changes an app does not know yet.
 package final class Settings: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var values: [AppID: SettingValues] = [:]
@@ -25,16 +25,16 @@ package final class Settings: ShellRoom, LifecycleObserver {
     /// A thread that writes files, one after the other.
     let files: BackgroundWorker
     /// The values of settings that are part of socket addresses, stored for the next torpord. The next torpord needs
-    /// them before it has read the store, to know which app each socket belongs to.
+    /// them before it has read the store, because it must find out which app each inherited socket belongs to.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
-    /// How many requests to change the settings of each app were not answered yet.
+    /// The number of requests to change each app's settings that were not answered yet.
     var underWay: [AppID: Int] = [:]
-    /// For each app: when an event last reported changes that the app has made to its own settings, and how many such
-    /// changes followed.
+    /// For each app that changes its own settings: the time at which an event last reported such changes, and the
+    /// number of changes since then.
     var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
-    /// Apps whose stored values were not checked since the start.
+    /// Apps whose stored values were not checked yet after the start.
     private var unchecked: [AppID] = []
-    /// The settings whose invalid values were reported.
+    /// The settings whose invalid values were reported already, so that each is reported once.
     private var toldMisfits: [AppID: Set<String>] = [:]
 
     package init(_ supervisor: Supervisor) {
@@ -45,7 +45,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     /// The values that were set for an app.
     package func values(of app: AppRuntime) -> SettingValues { values[app.id] ?? SettingValues() }
 
-    /// The value of a setting as text; nil if it has none.
+    /// The value of a setting as text; nil if the setting has no value.
     private func word(_ name: String, _ specification: AppSpecification, _ values: SettingValues) -> String? {
         guard let setting = specification.setting(name) else { return nil }
         return values.effective(setting).map { setting.value($0).text }
@@ -53,7 +53,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: The beginning
 
-    /// Runs before apps are taken over: fills in the addresses of their sockets.
+    /// Fills the stored values of settings into the addresses of sockets. Called before apps are taken over, because
+    /// inherited sockets are found by their addresses.
     func takeOver() {
         let known = kept.bytes.flatMap { try? JSON.parse($0) }?.objectValue
         for app in apps where app.specification.hasSocketTemplates {
@@ -65,15 +66,15 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Loads the stored values, after the stored mail.
+    /// Loads the stored values. Call it only after the stored mail was loaded.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
         take(contents)
         for app in apps {
             if app.awaitsSettings {
-                // The stored addresses were lost with torpor-keeper: assume that the app was launched with the values
-                // in the store.
+                // The stored addresses were lost together with torpor-keeper. Assume that the app was launched with the
+                // values that are in the store.
                 app.awaitsSettings = false
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
@@ -97,13 +98,14 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Continues what an earlier torpord has begun for the app's settings and may not have completed.
+    /// Completes changes of the app's settings that an earlier torpord has begun.
     private func goOn(_ app: AppRuntime) {
         guard !app.specification.declaredSettings.isEmpty else { return }
         for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
         fillSockets(app)
         checkSoon(app)
-        // An earlier torpord may have been killed before it had written the file or told the app.
+        // If the app does not know all changes, an earlier torpord may have been killed before it wrote the settings
+        // file or told the app.
         if !values(of: app).untold(app.specification.declaredSettings).isEmpty { writeAndFollow(app) }
     }
 
@@ -114,8 +116,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: What follows from a change
 
-    /// Writes the files, then updates everything that depends on them. `completion` gets nil, or why the files could
-    /// not be written.
+    /// Writes the files, then updates everything that depends on them. `completion` gets nil, or the reason why the
+    /// files could not be written.
     func writeAndFollow(
         _ app: AppRuntime,
         reverted: Set<String> = [],
@@ -142,8 +144,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Discards snapshots of the app and of the scenes inside it: the app now works for another user, who must not
-    /// see the snapshots.
+    /// Discards snapshots of the app and of the scenes inside it, because the app now works for another user, who must
+    /// not see them.
     private func discardSnapshots(of app: AppRuntime) {
         supervisor.snapshots.discardForIdentity(of: app)
         guard app.specification.innerScenes != nil else { return }
@@ -160,14 +162,14 @@ package final class Settings: ShellRoom, LifecycleObserver {
             if hears(app, message) {
                 supervisor.mailboxes.tellSettings(names, reverted: reverted, as: message, app)
             } else {
-                // The app cannot receive this message, so record the changes as known to the app.
+                // The app cannot receive this message, so it cannot be told. Record the changes as known.
                 markTold(names, app)
             }
         }
     }
 
-    /// Called when mail about settings is being delivered or was removed. The app then counts as knowing these
-    /// settings.
+    /// Called when the delivery of mail about settings begins, or the mail was removed. From then on, the app counts as
+    /// knowing these settings.
     func told(_ mail: Mail, _ app: AppRuntime) { markTold(Mailboxes.settings(in: mail), until: mail.lastAt, app) }
 
     private func markTold(_ names: [String], until: Int64 = .max, _ app: AppRuntime) {
@@ -175,14 +177,14 @@ package final class Settings: ShellRoom, LifecycleObserver {
         supervisor.store.save(rows, of: app.name)
     }
 
-    /// Called when a launch of the app passes the present values of its settings. Records that the app knows the
-    /// settings that it gets only at a launch.
+    /// Called when an app is launched with the current values of its settings. Records that the app knows those
+    /// settings whose changes it gets only at a launch.
     func launches(_ app: AppRuntime) {
         guard values[app.id] != nil else { return }
         markTold(app.specification.declaredSettings.filter { !$0.isTold }.map(\.name), app)
     }
 
-    /// Ends the app, which runs with old values, and launches it again.
+    /// Ends the app, which runs with old values of its settings, and launches it again.
     private func replace(_ app: AppRuntime) {
         do throws(DependencyError) {
             try supervisor.replace(app)
@@ -193,7 +195,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: Sockets
 
-    /// The specification with the values of settings filled into the addresses of its sockets.
+    /// The specification with the values of settings in the addresses of its sockets.
     package func filled(_ specification: AppSpecification, of app: AppRuntime?) -> AppSpecification {
         guard specification.hasSocketTemplates else { return specification }
         var result = specification
@@ -202,13 +204,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return result
     }
 
-    /// A readiness probe with the address that results from the settings.
+    /// A readiness probe whose address contains the values of settings.
     func filled(_ probe: Probe, of app: AppRuntime) -> Probe {
         let values = values(of: app)
         return probe.filled { self.word($0, app.specification, values) } ?? probe
     }
 
-    /// Applies the settings to the addresses of the app's sockets. A running app gets changed sockets at its next
+    /// Applies the settings to the addresses of the app's sockets. If the app runs, it gets changed sockets at its next
     /// launch.
     private func fillSockets(_ app: AppRuntime) {
         let next = app.next ?? app.specification
@@ -265,8 +267,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The app's specification with the values of settings filled into `exec` and `environment`. A variable whose
-    /// setting has no value is left out. Throws if a setting in `exec` has no value.
+    /// The app's specification with the values of settings in `exec` and `environment`. A variable is left out if its
+    /// setting has no value. Throws if a setting in `exec` has no value.
     func launched(_ app: AppRuntime) throws(LaunchError) -> AppSpecification {
         let specification = app.specification
         guard !specification.declaredSettings.isEmpty, !specification.settingsAtLaunch.isEmpty else {
@@ -284,7 +286,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return result
     }
 
-    /// A command of the configuration with values filled in. Throws if a setting has no value.
+    /// A command from the configuration, with the values of settings filled in. Throws if a setting has no value.
     func filled(_ command: [String], of app: AppRuntime) throws(LaunchError) -> [String] {
         let values = values(of: app)
         do throws(MissingSetting) {
@@ -301,7 +303,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: The configuration
 
-    /// Applies declarations of settings that a new configuration has changed.
+    /// Applies changed declarations of settings from a new configuration.
     func declarationsChanged(_ app: AppRuntime, from old: [SettingDeclaration]) {
         guard isLoaded else { return }
         let declared = app.specification.declaredSettings
@@ -315,8 +317,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         writeAndFollow(app)
     }
 
-    /// Checks the stored values of the app later, each app in a turn of the loop of its own: patterns may take some
-    /// milliseconds for each, which would add up at the start.
+    /// Checks the app's stored values later, in a turn of the event loop of its own. Patterns may take some
+    /// milliseconds for each app, and checking all apps together would block the start.
     private func checkSoon(_ app: AppRuntime) {
         guard !values(of: app).rows.isEmpty else { return }
         unchecked.append(app.id)

@@ -7,25 +7,26 @@ import SystemPackage
 package import Varlink
 import WireText
 
-/// The files with the settings of an app, in its state directory, where programs can read them.
+/// The files in an app's state directory from which programs can read the app's settings.
 ///
-/// The directory belongs to the app, so nothing in it is trusted and no link is followed. This blocks on the disk:
-/// use it on a background thread.
+/// The directory belongs to the app's user, so its content is not trusted, and no links in it are followed. Reading and
+/// writing block on the disk, so use this type on a background thread.
 struct SettingsFiles: Sendable {
     static let json = "settings.json"
     static let env = "settings.env"
     private static let draft = ".settings.new"
 
-    /// The app's state directory (TORPOR_STATE_DIRECTORY). The folders above this directory belong to the supervisor.
+    /// The app's state directory (TORPOR_STATE_DIRECTORY). Only this directory belongs to the app's user; the folders
+    /// above it belong to the supervisor.
     let directory: String
     /// The account that owns the directory; nil for the supervisor's own user.
     let names: Account.Names?
-    /// The content of `settings.json`; nil if the app has no settings: then both files are removed.
+    /// The content of `settings.json`. Nil if the app has no settings: then both files are removed.
     let content: [UInt8]?
     /// The content of `settings.env`; nil to remove the file.
     let variables: [UInt8]?
 
-    /// Writes the files. Returns nil, or a clause that says why writing failed.
+    /// Writes the files. Returns nil, or a clause with the reason if writing has failed.
     func write() -> String? {
         do throws(LaunchError) {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
@@ -93,7 +94,7 @@ struct SettingsFiles: Sendable {
 }
 
 extension SettingsFiles {
-    /// Every setting by name, with its value as programs get it; null if it has none.
+    /// The settings by name, each with the value that programs get; null if a setting has no value.
     static func document(_ declared: [SettingDeclaration], _ values: SettingValues) -> JSONObject {
         JSONObject(
             members: declared.map { setting in
@@ -103,7 +104,7 @@ extension SettingsFiles {
         )
     }
 
-    /// Lines `NAME='VALUE'` for a shell, for the settings that have a value.
+    /// A shell script with a line `NAME='VALUE'` for each setting that has a value.
     static func assignments(_ declared: [SettingDeclaration], _ values: SettingValues) -> [UInt8] {
         var lines: [UInt8] = []
         for setting in declared {

@@ -9,8 +9,8 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// Takes over helpers (torpor-transfer processes) of an earlier torpord. No other process could continue their
-/// uploads, and their downloads need not be interrupted.
+/// Takes over helpers (torpor-transfer processes) of an earlier torpord, so that downloads are not interrupted. Uploads
+/// would be lost otherwise, because no other process could continue them.
 extension AppTransfers {
     /// The most transfers that a helper (a torpor-transfer process) can run, since `per_app` allows no more.
     private static let mostAtOnce = 1000
@@ -18,8 +18,8 @@ extension AppTransfers {
     /// Whether the process is a helper (a torpor-transfer process) that an earlier torpord left.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// Records the helpers of an app (torpor-transfer processes) that torpor-keeper still has. They continue their
-    /// transfers, and report them when asked.
+    /// Records the helpers of an app (torpor-transfer processes) that torpor-keeper still has. These helpers continue
+    /// their transfers, and report their transfers when they are asked.
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
         let (held, group) = (DescriptorName.transfers(name), CgroupTree.transfers(of: name))
@@ -28,18 +28,18 @@ extension AppTransfers {
         self.processes.begun()
         found[name] = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // This handler is replaced when the helper is adopted.
+        // Note the helper's exit here until the helper is taken over, which replaces this handler.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
 
     private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
-        // No other helper starts for the app until `adopt` has checked the helper that was found.
+        // The entry stays until `adopt` has checked the helper, so that no other helper starts for the app before that.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
         gone(name, cgroup)
     }
 
-    /// Called when the stored transfers are loaded. Keeps each helper that has the same arguments and the same user
-    /// that a new helper would get, and ends the others.
+    /// Called when the stored transfers are loaded. Keeps each helper that has the arguments and the user that a new
+    /// helper would get. Ends the others.
     func adoptHelpers() {
         for name in found.keys.sorted() {
             guard let id = coordinator.id(of: name) else {
@@ -58,7 +58,8 @@ extension AppTransfers {
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
             guard let self else { return }
-            // If the user cannot be looked up now, continue without the user: the folders already have their owner.
+            // If the user cannot be looked up now, continue without: the folders of a running helper already have their
+            // owner.
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
@@ -103,8 +104,8 @@ extension AppTransfers {
         restIfIdle(name)
     }
 
-    /// Called when a helper of an earlier torpord reports its transfers. Marks the transfers as running, and makes
-    /// the helper forget those that have ended.
+    /// Called when a helper of an earlier torpord reports its transfers. Marks these transfers as running, and tells
+    /// the helper to forget those that have ended.
     func goOn(with ids: [Int64], _ version: Int64, of name: String) {
         guard let helper = helpers[name] else { return }
         guard version == TransferProtocol.version, ids.count <= Self.mostAtOnce else { return helper.replace() }

@@ -12,16 +12,16 @@ import Transfers
 
 /// Handles the reports of torpor-transfer, and the ends of transfers.
 extension AppTransfers {
-    /// The most bytes that a report may name: no file has more.
+    /// Larger numbers of bytes in reports are reduced to this one, because no file is larger.
     private static let mostBytes: Int64 = 1 << 60
-    /// How many characters of a text from a server or the helper are stored.
+    /// The most characters of a text from a server or a helper that are stored.
     private static let longestText = 512
 
     /// Handles a report of an app's helper. Reports about other apps' transfers are ignored.
     func take(_ report: TransferReport, of name: String) {
         switch report {
         case .here(let ids, let version):
-            // If this torpord launched the helper, torpord already knows the helper's transfers.
+            // Compare the helper's transfers only if an earlier torpord has launched it. Otherwise torpord knows them.
             if helpers[name]?.isAdopted ?? false { goOn(with: ids, version, of: name) }
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
@@ -57,7 +57,7 @@ extension AppTransfers {
                 transfer.rate = max(0, Int64(Double(bytes - before.bytes) / seconds))
             }
         case .ended(let id, let end):
-            // A transfer that was told to stop may have finished at the same time.
+            // A transfer that torpord has just stopped may have finished at the same time: then accept its result.
             let isWanted = isRunning(id, of: name) || end.outcome == .done && isQueued(id, of: name)
             if isWanted { take(end, of: id) }
             settle(id, end.outcome, of: name)
@@ -87,9 +87,9 @@ extension AppTransfers {
         foundWay(id)
         save(id)
         supervisor.store.sync { [weak self] problem in
-            // If the disk cannot be written, the transfer continues anyway: after a crash, work that is not stored is
-            // only repeated. But a POST that must not be sent twice waits until torpord can store that the POST was
-            // sent.
+            // If the report cannot be stored, the transfer continues all the same, because a crash would only cause
+            // work to be repeated. The exception is a POST that must not be sent twice: it waits until torpord can
+            // store that the POST was sent.
             guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
             if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
                 self.helpers[name]?.send(.stop(id: id))
@@ -101,19 +101,19 @@ extension AppTransfers {
         }
     }
 
-    /// Has the helper forget a transfer that has ended.
+    /// Tells the helper to forget a transfer that has ended.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // The transfer will be retried, perhaps before a slow or full disk has answered. The helper accepts no new
-        // order for the transfer before its end is acknowledged, so acknowledge the end at once. Nothing about this
-        // end must be durable.
+        // If the transfer is still in the queue, it will be retried. Acknowledge this end at once, because the helper
+        // accepts no new order for the transfer before that, and a slow or full disk may take longer than the delay of
+        // the retry. Nothing about this end has to be durable before.
         if let transfer = queue[id] {
-            // Each check of a subscription starts from the beginning, so its partial file is discarded.
+            // Each check of a subscription starts from the beginning, so the helper discards the partial file.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
             return
         }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
-            // If the transfer failed, the helper removes its partial file.
+            // If the transfer has failed, the helper also removes the partial file.
             self?.helpers[name]?.send(outcome == .done ? .acknowledge(id: id) : .discard(id: id))
         }
     }
@@ -146,7 +146,7 @@ extension AppTransfers {
             queue.set(id, .waiting(cause(of: end), until: wall + delay(after: end, transfer.failures)))
             save(id)
         case .space:
-            // Space must be freed first, which takes a while.
+            // Wait a minute, because space must be freed first.
             queue.set(id, .waiting(.space, until: wall + 60_000_000))
             save(id)
         case .login:
@@ -158,8 +158,8 @@ extension AppTransfers {
         }
     }
 
-    /// What the retry of a transfer waits for: the end of its delay. If there was no route to the server, a new route
-    /// also ends the wait.
+    /// What a transfer waits for before its retry. It is the end of a delay, or, if there was no route to the server,
+    /// also a new route.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
     /// The delay before the next attempt of a transfer after this many consecutive failures, in microseconds.
@@ -167,7 +167,7 @@ extension AppTransfers {
         RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
-    /// Called when a transfer has reached its server: the transfer no longer waits for a route.
+    /// Called when a transfer has reached its server, so that it no longer waits for a route.
     private func foundWay(_ id: Int64) {
         guard withoutWay.remove(id) != nil else { return }
         network.wayWasFound()
@@ -204,15 +204,15 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
-    /// Whether the app is suspended or does not run: such an app gets mail only if it is woken.
+    /// Whether the app is suspended or does not run. Such an app handles mail only if torpord wakes it.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
 
-    /// Ends a transfer and tells its app. Wakes the app if this was the last transfer of its session (a group of
-    /// transfers, named by the app).
+    /// Ends a transfer and sends its app mail about the end. Wakes the app if this was the last transfer of its session
+    /// (a group of transfers, named by the app).
     func finish(_ id: Int64, _ result: TransferResult) {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
@@ -220,7 +220,7 @@ extension AppTransfers {
             result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
         )
         let mail = supervisor.mailboxes
-        // Unless this was the first attempt, mail that asks for a login for this transfer may still wait: remove that
+        // Mail that asks for a login for this transfer may still wait, unless this was the first attempt: remove that
         // mail.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
@@ -241,8 +241,8 @@ extension AppTransfers {
             attempts: transfer.attempts,
             token: transfer.token
         )
-        // Send the mail before the transfer is removed: if torpord is killed between the two steps, the app is told
-        // twice instead of never.
+        // Send the mail before the transfer is removed. If torpord is killed in between, the app is told twice, which
+        // is better than never.
         if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(ended, wakes: wakes, app)
         if let error = result.error {
@@ -264,7 +264,7 @@ extension AppTransfers {
         supervisor.store.removeTransfer(transfer.id, of: transfer.app)
     }
 
-    /// Removes a transfer without telling its app.
+    /// Removes a transfer, without mail to its app.
     func drop(_ id: Int64, keepsPart: Bool = false) {
         guard let transfer = queue[id] else { return }
         remove(transfer)

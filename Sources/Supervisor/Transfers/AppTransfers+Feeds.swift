@@ -12,20 +12,21 @@ import TransferProtocol
 import Transfers
 import Varlink
 
-/// Subscriptions: URLs that torpord checks for apps, also while the apps sleep. Each subscription is a transfer that
-/// never ends. It waits for its interval, then fetches the content only if the content has changed (a conditional
-/// request), and tells its app only about new content.
+/// Subscriptions: URLs that torpord checks for apps, even while the apps sleep. Each subscription is a transfer that
+/// never ends. When its interval is over, it makes a conditional request, which downloads the content only if the
+/// content has changed, and tells its app only then.
 extension AppTransfers {
     /// The most bytes of a subscription's content.
     private static let mostBytes: Int64 = 4 << 20
-    /// The most seconds that one check of a subscription may take, since a check counts against the limit of running
-    /// transfers.
+    /// The most seconds that one check of a subscription may take. There is a limit because running checks count as
+    /// running transfers, whose number is limited.
     private static let mostSeconds: Int64 = 600
 
-    /// The topic of a subscription's messages, which also serves as its session where transfers are listed.
+    /// The topic of messages about a subscription. It is also the name of the session under which lists of transfers
+    /// show the subscription.
     static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
 
-    /// The folder with the downloaded content of an app's subscriptions.
+    /// The folder for the downloaded content of an app's subscriptions.
     func feedsPlace(of app: String) -> DataPlace { DataPlace(root: supervisor.runtime.state + "/feeds", app: app) }
 
     /// Adds, changes and removes subscriptions as the configuration says.
@@ -42,7 +43,8 @@ extension AppTransfers {
                 subscription.name.utf8.elementsEqual(feed.name.utf8)
                     && subscription.url.utf8.elementsEqual(transfer.order.url.utf8)
             }
-            // A subscription with another URL is a new one: nothing that is known of the old URL applies to it.
+            // If no wanted subscription has the same name and URL, drop this one. A subscription with another URL is a
+            // new one, because nothing that is known about the old URL applies to it.
             guard let index else {
                 drop(id)
                 continue
@@ -83,8 +85,8 @@ extension AppTransfers {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
-    /// Completes the order for torpor-transfer to check a subscription: the server must send only new content, and
-    /// limits apply.
+    /// Completes the order by which torpor-transfer checks a subscription: makes the request conditional, and sets
+    /// limits.
     func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
         order.root = folders(of: app).count
         order.validator = nil
@@ -93,7 +95,7 @@ extension AppTransfers {
         order.timeLimit = Self.mostSeconds
     }
 
-    /// Handles the result of a subscription's check, whether the check failed or not.
+    /// Handles the result of a check of a subscription, also if the check has failed.
     func looked(_ end: TransferEnd, at id: Int64) {
         guard let transfer = queue[id], var feed = transfer.feed,
             let app = coordinator.id(of: transfer.app).map({ apps[$0] })
@@ -102,7 +104,7 @@ extension AppTransfers {
         switch end.outcome {
         case .done where end.status == 304: result = .noData
         case .done:
-            // torpor-transfer may report anything: only a valid SHA-256 is compared and stored.
+            // torpor-transfer is not trusted, so use the reported sum only if it is a valid SHA-256.
             let sum = end.sha256.flatMap { Self.isSHA256($0) ? $0 : nil }
             result = sum == feed.sha256 ? .noData : .newData
             feed.version = transfer.order.validator?.version
@@ -120,15 +122,16 @@ extension AppTransfers {
             $0.failures = 0
             if result != .failed { ($0.reason, $0.error) = (nil, nil) }
         }
-        // Tell the app before this result is durable: if torpord is killed in between, the next torpord tells the app
+        // Tell the app before the result is durable. If torpord is killed in between, the next torpord tells the app
         // again.
         if result == .newData { tell(app, of: feed, transfer.order.url) }
         queue.set(id, end.outcome == .retry ? waiting(feed, after: end) : waiting(feed))
         save(id)
     }
 
-    /// The state of a transfer that failed and waits for its next check. A server that cannot be reached may be up in a
-    /// moment, as after a reboot: the check is retried like a transfer, and at the latest when its interval is over.
+    /// The state of a subscription after a failed check. The server may be reachable again soon, for example after a
+    /// reboot. So the check is retried after the same delays as a transfer, and at the latest when the subscription's
+    /// interval is over.
     private func waiting(_ feed: TransferFeed, after end: TransferEnd) -> Transfer.State {
         let soon = Clock.realtimeMicroseconds() + delay(after: end, Int64(feed.failures))
         return .waiting(cause(of: end), until: min(soon, feed.due(now: supervisor.clocks) ?? soon))

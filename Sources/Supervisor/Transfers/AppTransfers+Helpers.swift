@@ -11,7 +11,7 @@ import TransferProtocol
 import Transfers
 
 /// Starts and watches helpers (torpor-transfer processes), one for each app with a running transfer, and ends helpers
-/// that have nothing to do.
+/// without transfers.
 extension AppTransfers {
     private static let idleTime = Duration.seconds(2)
 
@@ -34,15 +34,15 @@ extension AppTransfers {
         }
     }
 
-    /// Starts a helper (a torpor-transfer process) for the app that has this name now. Called if the earlier app of
-    /// this name was removed while its helper was being prepared.
+    /// Starts a helper (a torpor-transfer process) for the app that now has this name. Called if the app that had the
+    /// name before was removed while its helper was being prepared.
     func startAgain(_ name: String) {
         guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
     }
 
-    /// Finds out, on a background thread, what a helper needs, and makes its folders. `completion` gets the result, or
-    /// why no helper can be started.
+    /// On a background thread, looks up the account that a helper needs, and makes the helper's folders. `completion`
+    /// gets the result, or the reason why no helper can be started.
     func findFacts(
         for app: AppRuntime,
         _ completion: @escaping (Result<TransferHelper.Facts, LaunchError>) -> Void
@@ -129,8 +129,9 @@ extension AppTransfers {
         processes.gone()
     }
 
-    /// Ends all helpers (torpor-transfer processes) when torpord ends and no other torpord follows. Returns true if
-    /// all have ended, or the time to wait for them is over; otherwise the shutdown continues when they have ended.
+    /// Ends all helpers (torpor-transfer processes) when torpord ends and no other torpord follows. Returns true if all
+    /// helpers have ended, or if torpord has waited long enough for that. If false, the shutdown continues when they
+    /// have ended.
     func endAll() -> Bool {
         endHelpers()
         return processes.areGone()
@@ -140,14 +141,14 @@ extension AppTransfers {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // Always pass this folder, so that a new subscription does not replace the helper. Pass it last, so that it
-        // does not change the indices of the other folders.
+        // Always pass the folder for subscriptions, so that the helper need not be replaced when the app gets its first
+        // subscription. Pass it last, so that the indices of the other folders stay the same.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
     }
 
-    /// The folders for files of the app's transfers; relative names are in the first.
+    /// The folders in which files of the app's transfers may be. Relative file names are names in the first folder.
     func folders(of app: AppRuntime) -> [String] {
         let state = supervisor.savedStates.stateDirectory(of: app)
         guard app.specification.data.isWanted else { return [state] }
@@ -155,7 +156,7 @@ extension AppTransfers {
         return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
     }
 
-    /// Called when a helper (a torpor-transfer process) has ended or could not be started: its transfers are retried.
+    /// Called when a helper (a torpor-transfer process) has ended or could not be started. Its transfers are retried.
     /// `why` is nil if the helper is being replaced.
     func lost(_ name: String, _ why: String?) {
         helpers[name] = nil
@@ -202,10 +203,10 @@ extension AppTransfers {
         shareRate()
     }
 
-    /// Called when the helper has reported something, and so works: forgets its failed starts.
+    /// Called when the helper has sent a report, which shows that it works: resets the count of failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
-    /// Ends the helper of an app (a torpor-transfer process) when it has had no transfer for a while.
+    /// Ends the helper of an app (a torpor-transfer process) after a while if it has no transfer then.
     func restIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
@@ -214,19 +215,19 @@ extension AppTransfers {
 
     private func hasNothingToDo(_ name: String) -> Bool {
         guard let helper = helpers[name] else { return false }
-        // A helper that has not reported yet may be doing any of the app's transfers.
+        // An adopted helper that has not reported yet may be running any of the app's transfers.
         return helper.isUnheard ? queue.count(of: name) == 0 : queue.running(of: name).isEmpty
     }
 
     private func goIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
-        // The helper may have been killed before torpord could tell it which transfers have ended, so remove the
-        // files of these transfers.
+        // Remove the files of transfers that have ended: the helper may have been killed before torpord could tell it
+        // to remove them.
         sweepParts(of: name)
     }
 
-    /// Divides the configured rate among the helpers.
+    /// Gives each helper an equal part of the configured transfer rate.
     func shareRate() {
         guard let rate = supervisor.configuration.supervisor.transfers.rate, !helpers.isEmpty else { return }
         let part = max(1, Int64(clamping: rate) / Int64(helpers.count))

@@ -6,15 +6,16 @@ import Linux
 import TransferProtocol
 import Transfers
 
-/// Files of transfers that have not ended: `STATE/transfers/APP`, which belongs to the app's user.
+/// The partial files of transfers that have not ended. They are in `STATE/transfers/APP`, which belongs to the app's
+/// user.
 extension AppTransfers {
     /// The folder that contains the transfer folders of all apps.
     var root: String { supervisor.runtime.state + "/transfers" }
 
-    /// The folder of one app.
+    /// The folder for partial files of one app.
     func parts(of app: String) -> DataPlace { DataPlace(root: root, app: app) }
 
-    /// Removes the files of a transfer that has not ended.
+    /// Removes the partial files of a transfer that has not ended.
     func discardPart(of transfer: Transfer) {
         if let helper = helpers[transfer.app] { return helper.send(.discard(id: transfer.id)) }
         let place = parts(of: transfer.app)
@@ -25,7 +26,7 @@ extension AppTransfers {
         )
     }
 
-    /// Removes files that belong to no transfer, left by a helper or a torpord that was killed.
+    /// Removes files that belong to no transfer. They were left by a helper or a torpord that was killed.
     ///
     /// Does nothing while the app has a helper, which may have transfers that torpord does not know of yet.
     func sweepParts(of app: String) {
@@ -34,8 +35,8 @@ extension AppTransfers {
         disk.ask({ place.removeParts { !known.contains($0) } }, { _ in })
     }
 
-    /// Removes files that belong to no transfer, for all apps, before any helper is started. Files of apps that are
-    /// no longer in the configuration stay, like the other data of these apps.
+    /// Removes files that belong to no transfer, for all apps, before any helper is started. Files of apps that are no
+    /// longer in the configuration are kept, like the other data of these apps.
     func sweepAllParts() {
         let known = Dictionary(apps.map { ($0.name, queue.ids(of: $0.name)) }, uniquingKeysWith: { $1 })
         let root = root
@@ -50,7 +51,8 @@ extension AppTransfers {
 }
 
 extension DataPlace {
-    /// The most names to read: an app may have made other files in its folder.
+    /// The most file names that are read from a folder. There is a limit because an app may have made any number of
+    /// other files in its folder.
     private static let mostNames = 1 << 16
 
     /// Removes the files of each transfer for whose number `isOver` returns true.
@@ -63,7 +65,8 @@ extension DataPlace {
         }
     }
 
-    /// The transfer that a file belongs to: `ID.part`, or `ID.done`, which records how it ended; nil for other files.
+    /// The number of the transfer that a file belongs to, by the file's name: `ID.part`, or `ID.done`, which records
+    /// how the transfer has ended. Nil for other files.
     static func transfer(ofFile name: String) -> Int64? {
         guard name.hasSuffix(".part") || name.hasSuffix(".done") else { return nil }
         let digits = name.utf8.dropLast(5)

@@ -63,8 +63,8 @@ extension AppTransfers {
         }
     }
 
-    /// Why a sandboxed app may not start transfers; nil if it may. torpor-transfer would use the network on behalf of
-    /// the app.
+    /// Why a sandboxed app may not start transfers; nil if it may. The app needs permission to use the network, because
+    /// torpor-transfer would use the network on its behalf.
     static func permissionProblem(_ app: AppRuntime) -> String? {
         let sandbox = app.specification.sandbox
         guard sandbox.mode != nil, !app.allows(.transfers) || app.grants.network == .none else { return nil }
@@ -114,7 +114,7 @@ extension AppTransfers {
         )
         order.headers = request.headers.map { TransferHeader(name: $0.name, value: $0.value) }
         order.sha256 = request.sha256?.lowercased()
-        // As on iOS: a transfer that is started in the background is discretionary.
+        // As on iOS, a transfer that is started in the background waits for good conditions (it is discretionary).
         order.isDiscretionary = request.isDiscretionary || machine(app).state == .background
         order.ports = Self.ports(of: app)
         let address: WebAddress
@@ -149,8 +149,8 @@ extension AppTransfers {
         }
     }
 
-    /// The index of the app's folder that a file is in, and the file's name there. Throws if the file is in none of
-    /// these folders. Does not touch the disk.
+    /// The index of the folder of the app that contains a file, and the file's name in that folder. Throws if the file
+    /// is in none of the app's folders. Compares only the names, and does not access the disk.
     private func place(of file: String, _ app: AppRuntime) throws(TransferProblem) -> (root: Int, name: String) {
         func refusal(_ problem: String) -> TransferProblem { .invalid(FieldError(field: "file", problem: problem)) }
         guard (1...4096).contains(file.utf8.count), !file.utf8.contains(0) else {
@@ -170,11 +170,11 @@ extension AppTransfers {
 
     // MARK: What there is
 
-    /// How many transfers of an app have not ended.
+    /// The number of transfers of an app that have not ended.
     package func count(of app: AppRuntime) -> Int { queue.countAsked(of: app.name) }
 
-    /// The transfers of some apps, in the order in which they were requested: those that have not ended, those whose
-    /// end the app has not acknowledged yet, and with `withFeeds` also subscriptions.
+    /// The transfers of some apps, in the order in which they were requested: transfers that have not ended, and
+    /// transfers whose end the app has not acknowledged yet. If `withFeeds`, also subscriptions.
     package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
@@ -229,9 +229,9 @@ extension AppTransfers {
 
     // MARK: Cancelling and logins
 
-    /// Cancels a transfer at the request of its app, which gets no more messages about the transfer. If the transfer
-    /// has ended already, removes the message about its end. `completion` gets nil when that is on disk, or the
-    /// problem.
+    /// Cancels a transfer at the request of its app. The app gets no further messages about the transfer. If the
+    /// transfer has ended already, removes the message about its end. `completion` gets nil when the cancellation is on
+    /// disk, or the problem.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
@@ -249,8 +249,8 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Cancels transfers at the request of a user: their apps are told that the transfers failed. `completion` gets
-    /// the numbers of the transfers.
+    /// Cancels transfers at the request of a user. The apps get messages that the transfers have failed. `completion`
+    /// gets the numbers of the transfers.
     package func cancel(
         _ chosen: [AppRuntime],
         _ ids: [Int64],
@@ -261,7 +261,7 @@ extension AppTransfers {
             let problem = "\(feed.name) is a subscription: remove it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
-        // Forget transfers that have ended, even if their apps have not acknowledged their end yet.
+        // Also remove transfers that have ended but whose end the app has not acknowledged yet.
         var over: [Int64: AppRuntime] = [:]
         if ids.contains(where: { queue[$0] == nil }) {
             for app in apps {
@@ -336,7 +336,7 @@ extension AppTransfers {
 }
 
 extension TransferInfo {
-    /// A transfer that has ended, from mail about it; nil for other mail.
+    /// Makes a transfer that has ended from the mail about its end; nil for other mail.
     fileprivate init?(_ mail: Mail, _ app: String) {
         guard mail.draft.message == Message.transferDidFinish.rawValue, let id = TransferMail.transfer(in: mail) else {
             return nil

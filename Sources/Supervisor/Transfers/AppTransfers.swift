@@ -16,19 +16,20 @@ import WireText
 
 /// Downloads and uploads for apps, including apps that sleep or do not run.
 ///
-/// A transfer is in the store until it has ended. Mail reports its end, and is stored before the transfer is removed
-/// from the store. If torpord is killed between the two steps, the next torpord finds both, and knows from the mail
-/// that the transfer has ended.
+/// A transfer is in the store until it has ended. Mail reports its end to the app, and is stored before the transfer is
+/// removed from the store. If torpord is killed between these two steps, the next torpord finds both, and concludes
+/// from the mail that the transfer has ended.
 package final class AppTransfers: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var queue = TransferQueue()
     /// Whether the stored transfers are loaded.
     private(set) var isLoaded = false
     var helpers: [String: TransferHelper] = [:]
-    /// Apps whose helper (a torpor-transfer process) is being prepared: a background thread looks up the helper's
-    /// account and makes its folders. The transfers of these apps wait.
+    /// Apps whose helper (a torpor-transfer process) is being prepared: a background thread is looking up the helper's
+    /// account and making its folders. The transfers of these apps wait until then.
     var starting: Set<String> = []
-    /// Helpers that an earlier torpord left, until the stored transfers are loaded.
+    /// Helpers that an earlier torpord has left running, by app. The entries are removed when the stored transfers are
+    /// loaded.
     var found: [String: FoundCompanion] = [:]
     /// The cgroups of the helpers (torpor-transfer processes) that an earlier torpord left.
     var cgroupsFound: Set<String> = []
@@ -37,24 +38,24 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Logins that apps gave after a server asked for one, by transfer. They are never stored in a file.
+    /// The logins that apps have given because a server asked for one, by transfer. Logins are never stored in a file.
     var logins: [Int64: TransferCredentials] = [:]
-    /// Which transfer each request started, so that a repeated request starts no second one.
+    /// The transfer that each request has started, so that a repeated request does not start a second one.
     var tokens = TransferTokens()
-    /// Transfers whose last try had no route to the server.
+    /// Transfers whose last attempt has found no route to the server.
     var withoutWay: Set<Int64> = []
-    /// The bytes of each running transfer at its last report, and when that was.
+    /// For each running transfer, the number of bytes in its last report, and the time of that report.
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
-    /// Apps whose subscriptions are not checked, since no event may launch them.
+    /// Apps whose subscriptions are not checked, because no event may launch these apps now.
     private var heldBack: Set<String> = []
-    /// Apps whose transfers wait until this machine owns the app.
+    /// Apps whose transfers wait because this machine does not own the app.
     private var unowned: Set<String> = []
     /// Reports when the wall clock is set.
     private var clockWatch: ClockWatch?
     private var clockSource: IOSource?
     /// Consecutive failed starts of the helper, by app.
     var failedStarts: [String: Int64] = [:]
-    /// A thread that makes folders, and removes files of transfers.
+    /// A background thread that makes folders, and removes files of transfers.
     let disk: BackgroundWorker
     private(set) lazy var network = TransferNetwork(loop) { [weak self] in
         self?.timeHasCome()
@@ -62,7 +63,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         self?.tryAgain()
     }
 
-    /// How often to check whether discretionary transfers may begin.
+    /// The interval at which torpord checks whether discretionary transfers may begin.
     private static let look = Duration.seconds(60)
 
     package init(_ supervisor: Supervisor) {
@@ -72,16 +73,16 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
 
     // MARK: The beginning and the end
 
-    /// Loads the stored transfers, after the stored mail.
+    /// Loads the stored transfers. Call it only after the stored mail was loaded.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
         take(contents, of: Array(apps))
         matchFeeds()
         judgeWaits()
-        // Try transfers that had no route: there may be one now.
+        // Retry transfers that had no route to their server, because there may be one now.
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
-        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
+        // Drop the transfers of apps that a user has force-quit just before an earlier torpord ended.
         touched(Array(apps))
         adoptHelpers()
         for app in apps where !machine(app).mayRun { halt(app) }
@@ -104,7 +105,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             for mail in supervisor.mailboxes.transferMail(of: app) {
                 guard let id = TransferMail.transfer(in: mail) else { continue }
                 lastID = max(lastID, id)
-                // A repeated request for a transfer that has ended gets the number of that transfer.
+                // Store the number, so that a repeated request for a transfer that has ended gets the number of that
+                // transfer.
                 tokens.note(TransferMail.token(in: mail), of: app.name, is: id)
                 if mail.draft.message == Message.transferDidFinish.rawValue { over.insert(id) }
             }
@@ -141,8 +143,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// Drops the transfers of an app that a user has force-quit, even if it does not run. A force quit that comes
-    /// from a second stop signal to the supervisor does not count.
+    /// Drops the transfers of apps that a user has force-quit, even if such an app was not running. A force quit by a
+    /// second stop signal to the supervisor does not count.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
         for app in apps where !machine(app).mayRun { halt(app) }
@@ -162,8 +164,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Ends the running transfers of an app that another machine may own, where the same transfers may run. They
-    /// continue when this machine owns the app.
+    /// Stops the running transfers of an app that this machine does not own, because another machine may own the app
+    /// and run the same transfers. They continue when this machine owns the app.
     private func halt(_ app: AppRuntime) {
         let ids = queue.running(of: app.name)
         guard !ids.isEmpty else { return }
@@ -201,8 +203,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return TransferQueue.Limits(connections: rules.connections, perApp: rules.perApp, perServer: rules.perHost)
     }
 
-    /// Why an app's discretionary transfers, which may wait for good conditions, must wait now; nil if they need not
-    /// wait.
+    /// Why discretionary transfers of the app must wait now; nil if they need not. Discretionary transfers are those
+    /// that may wait for good conditions.
     ///
     /// - Parameter isMetered: whether the network is metered.
     func obstacle(_ app: AppRuntime, weakness: MachineWeakness?, isMetered: Bool) -> Transfer.Cause? {
@@ -220,11 +222,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return isMetered && !rules.usesMeteredLinks ? .metered : nil
     }
 
-    /// How soon to check again whether a transfer must still wait for this cause.
+    /// The time until the next check of whether a transfer must still wait for this cause.
     private func look(for cause: Transfer.Cause, _ kind: Transfer.Kind, _ app: AppRuntime) -> Duration {
         if cause == .window, let window = app.specification.transfers.window {
             let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
-            // Exact to the minute. When the clock is put forward for summer time, this is an hour late at most.
+            // The time is exact to the minute. When summer time begins, it is an hour late at most.
             let minutes = (window.start - time.hour * 60 - time.minute + 1440) % 1440
             return .seconds(max(1, minutes) * 60)
         }
@@ -252,7 +254,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
             } mayRun: { name, kind in
-                // Wait until the app's helper has reported which transfers it is running.
+                // Start nothing until the app's helper has reported which transfers it is running.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
                 if let id = coordinator.id(of: name), !machine(apps[id]).mayRun {
                     unowned.insert(name)
@@ -269,11 +271,12 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                     asksForLink = true
                     network.followLink(true)
                 }
-                // While it is unknown whether the network is metered, no transfer starts that might cost money.
+                // While it is not known whether the network is metered, treat it as metered, so that no transfer causes
+                // costs.
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                // The end of a metered connection is reported, so this wait needs no regular check.
+                // The end of a metered connection is reported by an event, so no check at intervals is needed.
                 if let cause, cause != .metered || network.isMetered == nil {
                     looks.append(look(for: cause, kind, app))
                 }
@@ -283,7 +286,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        // Check running downloads regularly: whether a download can be paused is known only once its server has
+        // Check running downloads at intervals: whether a download can be paused is known only after its server has
         // answered.
         if queue.running.contains(where: { $0.kind == .discretionary && $0.order.direction == .download }) {
             looks.append(Self.look)
@@ -301,8 +304,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         followClock()
     }
 
-    /// Starts to watch for changes of the wall clock, on which the waits of transfers end. The wall clock may be set,
-    /// and it advances while the machine sleeps; the loop's clock does neither.
+    /// Starts to watch for changes of the wall clock. The waits of transfers end at times of the wall clock, but timers
+    /// use the event loop's clock, which is never set and stands still while the machine sleeps.
     private func followClock() {
         guard clockSource == nil, let made = try? ClockWatch() else { return }
         clockSource = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockWasSet() }
@@ -335,16 +338,17 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Called when there may be a new route. Restarts the retries of transfers that had no route, including transfers
-    /// that are being tried now: their attempt may have begun before the route existed.
+    /// Called when there may be a new route. Retries transfers that had no route to their server. For transfers whose
+    /// retry is in progress, reduces the delay before the next one, because the attempt may have begun before the route
+    /// existed.
     private func tryAgain() {
         for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
 
-    /// The most failures that count for the delay of a retry after a new route, so that retries come within seconds:
-    /// names may not resolve yet, or the server may not be up.
+    /// After a new route, at most this many failures count for the delay of a retry. So retries come within seconds,
+    /// because name resolution or the server may not be ready at once.
     private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
@@ -364,8 +368,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Pauses discretionary downloads that must wait again, unless a pause would lose the bytes they have received.
-    /// High load pauses no download, since the downloads cause part of the load.
+    /// Pauses discretionary downloads that must wait again, unless a pause would lose the bytes that they have
+    /// received. High load does not pause them, because the downloads themselves cause a part of the load.
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()
@@ -390,8 +394,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
-        // If the helper is replaced, the start command below is lost with the old process, and sent again to the new
-        // one.
+        // If the helper is replaced now, the start command below is lost with the old process. torpord then sends it
+        // again to the new one.
         if helper.manner != manner(of: app) { helper.replace() }
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }
@@ -412,9 +416,9 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
         let proxies = TransferProxies(of: app.specification)
         (order.proxy, order.secureProxy, order.noProxy) = (proxy(proxies.plain), proxy(proxies.secure), proxies.none)
-        // The URL of a subscription comes from the configuration, so transfers.allow does not apply.
+        // `transfers.allow` does not apply to a subscription, because its URL comes from the configuration.
         if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
-        // A user's answer about permissions may have changed the ports since the request.
+        // Set the ports now: since the request, a user's answer about permissions may have changed them.
         order.ports = Self.ports(of: app)
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }

@@ -11,13 +11,13 @@ extension TransferReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// The process (torpor-transfer) that carries out the transfers of one app. It runs as the app's user, but not as
-/// part of the app, while the app has a running transfer and a little longer.
+/// The process (torpor-transfer) that carries out the transfers of one app. It runs as the app's user, but is not a
+/// part of the app. It runs while the app has a running transfer, and for a little longer.
 final class TransferHelper: Companion<TransferCommand, TransferReport> {
-    /// What a background thread finds out before a helper (a torpor-transfer process) starts.
+    /// The data that a background thread looks up before a helper (a torpor-transfer process) starts.
     struct Facts: Sendable {
         let account: Account?
-        /// How much downloads must leave free on the filesystem, in bytes.
+        /// The bytes that downloads must leave free on the filesystem.
         let minimumFree: Int64
     }
 
@@ -30,7 +30,7 @@ final class TransferHelper: Companion<TransferCommand, TransferReport> {
     }
 
     let manner: Manner
-    /// How much the helper's downloads must leave free, in bytes.
+    /// The bytes that the helper's downloads must leave free on the filesystem.
     let minimumFree: Int64
 
     init(

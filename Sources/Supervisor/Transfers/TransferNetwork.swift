@@ -4,8 +4,8 @@ import EventLoop
 import Linux
 import LoginManager
 
-/// The state of the machine's network, as far as transfers need to know it. The network is watched only while a
-/// transfer waits for a change.
+/// The state of the machine's network that matters to transfers. The network is watched only while a transfer waits for
+/// a change of this state.
 final class TransferNetwork {
     private let loop: EventLoop
     /// Called when the network connection becomes metered, or is no longer metered.
@@ -16,14 +16,14 @@ final class TransferNetwork {
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// Ends the watch of whether the network is metered, some time after it was last needed. The watch is not ended at
-    /// once, because a new one needs a moment to find out.
+    /// Stops watching whether the network is metered, some time after that was last needed. The watch is not stopped at
+    /// once, because a new watch needs a moment to find out.
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
     /// When a new route was last reported.
     private var told = Duration.zero
-    /// The shortest time between two reports of a new route. The time grows while routes come and go constantly, as
-    /// they do with containers, and no transfer reaches its server by them.
+    /// The shortest time between two reports of a new route. The time grows while new routes appear again and again,
+    /// for example because of containers, and no transfer reaches its server.
     private var pause = TransferNetwork.shortestPause
 
     private static let shortestPause = Duration.seconds(5)
@@ -35,7 +35,7 @@ final class TransferNetwork {
         self.onWay = onWay
     }
 
-    /// Whether the network is metered; nil while this is unknown or not watched.
+    /// Whether the network is metered; nil if this is not known or not watched.
     var isMetered: Bool? { link?.isMetered }
 
     /// Starts or stops watching whether the network is metered.
@@ -58,8 +58,8 @@ final class TransferNetwork {
         link = nil
     }
 
-    /// Starts or stops watching the routes to other machines. If a watch is impossible, transfers are retried only
-    /// after their delays.
+    /// Starts or stops watching the routes to other machines. If routes cannot be watched, transfers are retried only
+    /// after their normal delays.
     func followWays(_ isWanted: Bool) {
         guard isWanted != (source != nil) else { return }
         guard isWanted, let made = try? RouteWatch() else { return endWays() }
@@ -67,7 +67,7 @@ final class TransferNetwork {
         routes = consume made
     }
 
-    /// Called when a transfer has reached its server: the next new route is reported without a long delay again.
+    /// Called when a transfer has reached its server. Resets the shortest time between two reports of a new route.
     func wayWasFound() { pause = Self.shortestPause }
 
     private func endWays() {
@@ -84,8 +84,8 @@ final class TransferNetwork {
         } catch {
             return endWays()
         }
-        // Do not read further changes of routes until this one is reported, since they add nothing. The report is
-        // delayed because name resolution and addresses are ready a moment after the route.
+        // Report the new route after a short delay, because name resolution and addresses are ready a moment later than
+        // the route. Until then, do not read further changes of routes, because they add nothing.
         source?.setEvents([])
         timer = try? loop.timer { [weak self] in self?.tell() }
         timer?.arm(after: max(.milliseconds(200), told + pause - loop.now))

@@ -16,7 +16,7 @@ struct TransferProxies {
             let value = own ?? names.lazy.compactMap { LaunchEnvironment.inherited[$0] }.first
             return value.flatMap { $0.isEmpty ? nil : $0 }
         }
-        // HTTP_PROXY is ignored: in a CGI program the client sets it by a header field.
+        // HTTP_PROXY is not used, because in a CGI program a client can set this variable by a header field.
         plain = find(["http_proxy", "all_proxy", "ALL_PROXY"])
         secure = find(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
         none = find(["no_proxy", "NO_PROXY"])

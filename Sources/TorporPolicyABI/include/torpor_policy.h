@@ -121,7 +121,7 @@ enum torpor_policy_launch {
 #define TORPOR_APP_NEVER_WOKEN (1u << 11)     /* no event wakes it: once suspended, it stays so until a user or policy
                                                  resumes it */
 
-/* One app. Access them with torpor_policy_app_at. */
+/* One app. Use torpor_policy_app_at to get it. */
 typedef struct torpor_policy_app {
     uint32_t size;
     uint32_t flags;       /* TORPOR_APP_… */
@@ -132,7 +132,7 @@ typedef struct torpor_policy_app {
     uint32_t edge;        /* enum torpor_policy_edge */
     uint32_t goal;        /* enum torpor_policy_state: the state that was last requested */
     uint32_t incarnation; /* number of the current or last run, from 1 */
-    int32_t priority;     /* as configured; 0 by default, apps with a higher one are terminated later */
+    int32_t priority;     /* as configured; 0 by default; apps with a higher priority are terminated later */
     uint32_t last_reason; /* enum torpor_policy_reason: how the run before this one ended */
     uint32_t processes;   /* number of its processes */
     int64_t state_since[TORPOR_STATE_COUNT]; /* when it last entered each state */
@@ -144,13 +144,13 @@ typedef struct torpor_policy_app {
     uint32_t restart_limit;      /* one more restart, and the supervisor gives up */
     uint32_t tasks;       /* background tasks that it has begun */
     uint32_t holds;       /* number of other holds that keep it in the background */
-    /* Measured from time to time, and only what a policy needs (torpor_policy.needs). */
-    int64_t measured_at;  /* when */
+    /* Measurements, updated from time to time: only those that a policy needs (torpor_policy.needs). */
+    int64_t measured_at;  /* when the fields below were measured */
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
     uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
     uint32_t connections; /* open TCP connections; TORPOR_UNKNOWN if unknown */
-    int64_t last_traffic; /* when data last went over one of its connections, or one to its ports was closed */
+    int64_t last_traffic; /* when one of its connections last carried data, or a connection to its ports closed */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
     uint32_t mail;      /* messages that are queued for it */
     uint32_t unhandled; /* messages to it that no app handled */
@@ -172,7 +172,7 @@ typedef struct torpor_policy_system {
     int64_t realtime;   /* the current time in microseconds since 1970 */
     int64_t started;    /* when the supervisor started */
     int64_t measured_at; /* when the fields below were measured */
-    uint64_t memory_total;     /* bytes; 0 if unknown; likewise below */
+    uint64_t memory_total;     /* bytes, like the next three fields; 0 if unknown */
     uint64_t memory_available;
     uint64_t swap_total;
     uint64_t swap_free;
@@ -231,7 +231,7 @@ static inline int torpor_policy_has_tag(
 /* ---- What a policy is asked ---- */
 
 enum torpor_policy_event_kind {
-    TORPOR_EVENT_STARTED = 0,   /* the policy was loaded: look at everything */
+    TORPOR_EVENT_STARTED = 0,   /* the policy was loaded: examine all apps and the machine */
     TORPOR_EVENT_APPS = 1,      /* the configuration changed: apps were added, removed or changed */
     TORPOR_EVENT_STATE = 2,     /* app changed from state `from` to state `to` */
     TORPOR_EVENT_GOAL = 3,      /* app's goal changed from `from` to `to`, but not by a policy */
@@ -248,7 +248,7 @@ enum torpor_policy_event_kind {
 typedef struct torpor_policy_event {
     uint32_t size;
     uint32_t kind;   /* enum torpor_policy_event_kind */
-    uint32_t app;    /* its place, TORPOR_NO_APP where it concerns none */
+    uint32_t app;    /* the app's place; TORPOR_NO_APP if the event concerns no app */
     uint32_t from;
     uint32_t to;
     uint32_t reason;
@@ -275,7 +275,7 @@ enum torpor_policy_advice_kind {
 typedef struct torpor_policy_advice {
     uint32_t size;
     uint32_t kind;      /* enum torpor_policy_advice_kind */
-    uint32_t app;       /* its place; TORPOR_NO_APP if it concerns no app */
+    uint32_t app;       /* the app's place; TORPOR_NO_APP if the advice concerns no app */
     uint32_t value;
     int64_t time;       /* microseconds */
     const char *reason; /* why, in words for people: UTF-8, one line, 200 bytes at most; copied. NULL: none */
@@ -373,8 +373,8 @@ typedef struct torpor_policy {
     void (*destroy)(void *policy);
 } torpor_policy;
 
-/* The entry point of the library. `abi` is the supervisor's; the result must stay valid while the library is loaded.
-   NULL: the library cannot work with this supervisor. */
+/* The entry point of the library. `abi` is the TORPOR_POLICY_ABI of the supervisor. The result must stay valid while
+   the library is loaded. NULL: the library cannot work with this supervisor. */
 #if defined(__GNUC__) && !defined(TORPOR_POLICY_NO_ENTRY)
 __attribute__((visibility("default")))
 #endif

@@ -8,8 +8,8 @@ import HTTPServing
 import Linux
 import WireText
 
-/// Runs a process for each source, and starts it again when it has ended: after 1, 2, 4 … 60 s. Each has a thread, with
-/// which the kernel ends the process.
+/// Runs a process for each source, and starts a process that has ended again: after 1, 2, 4 … 60 s. Each process
+/// belongs to a thread here: if the thread ends, the kernel ends the process.
 final class SourceProcesses: Sendable {
     private struct State: Sendable {
         /// Threads that have not ended.
@@ -18,13 +18,13 @@ final class SourceProcesses: Sendable {
         var sentences: [GatewaySource: String] = [:]
     }
 
-    /// What the processes are started with.
+    /// The data that the processes are started with.
     struct Start: Sendable {
         /// The path of the configuration.
         var file: String
-        /// Its content.
+        /// The content of the configuration.
         var text: [UInt8]
-        /// Where this program tells its state (sd_notify(3)); nil for nowhere.
+        /// The socket to which this program sends its state (sd_notify(3)); nil for none.
         var notifySocket: String?
     }
 
@@ -33,15 +33,15 @@ final class SourceProcesses: Sendable {
     private let stop: Stop
     private let state = Monitor(State())
 
-    /// A process that has run for this time is started again as if it were the first time.
+    /// If a process has run for this time before it ended, the delay before its restart is the shortest one again.
     private static let steady = Duration.seconds(60)
-    /// How long one may take for its end: it posts for 5 s at most what it has received.
+    /// How long a process may take to end: it first posts the messages that it has received, for 5 s at most.
     private static let patience = Duration.seconds(6)
-    /// The shortest interval between two sentences of one process, and the longest sentence in bytes. A broker may have
-    /// taken it over.
+    /// Limits for a process that a broker may have taken over: the shortest interval between two sentences, and the
+    /// longest sentence in bytes.
     private static let interval = Duration.milliseconds(100)
     private static let longest = 1024
-    /// What the processes must not take for theirs: systemd gave it to this one.
+    /// The environment variables that the processes must not inherit, because systemd set them for this process.
     private static let own = ["NOTIFY_SOCKET=", "WATCHDOG_PID=", "WATCHDOG_USEC=", "LISTEN_"]
 
     /// Starts the threads. Throws if one cannot be started.
@@ -80,14 +80,14 @@ final class SourceProcesses: Sendable {
         }
     }
 
-    /// Runs a process until it has ended; returns what became of it.
+    /// Runs a process until it has ended. Returns how it ended.
     private func run(_ source: GatewaySource) -> String {
         do throws(Errno) {
             let text = try Memory.file(named: "gateway.toml")
             try Descriptor.writeAll(text.raw, start.text)
             let pipe = try Descriptor.pipe()
             let environment = ThisProcess.environment.filter { entry in !Self.own.contains { entry.hasPrefix($0) } }
-            // The same program also after an upgrade has replaced its file.
+            // Execute the program that is running, even if an upgrade has replaced its file.
             let child = try ChildProcess(
                 "/proc/self/exe",
                 arguments: ["torpor-gateway", "--config", start.file, "--source", "\(source)"],
@@ -123,7 +123,7 @@ final class SourceProcesses: Sendable {
                 try poller.remove(sentences.raw)
                 continue
             }
-            // The newest of the lines.
+            // Show only the newest of the lines.
             let lines = bytes.split(separator: 10, omittingEmptySubsequences: false)
             if let line = lines.dropLast().last {
                 let sentence = String(wire: line.prefix(Self.longest)).onOneLine
@@ -141,7 +141,7 @@ final class SourceProcesses: Sendable {
         }
     }
 
-    /// Says in `systemctl status` what is wrong; nil if nothing is.
+    /// Shows in `systemctl status` what is wrong with a source; nil if nothing is.
     private func show(_ source: GatewaySource, _ sentence: String?) {
         let all = state.withLock { state in
             state.sentences[source] = sentence

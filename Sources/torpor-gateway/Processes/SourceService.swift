@@ -8,10 +8,10 @@ import HTTPServing
 import Linux
 import WireText
 
-/// What the process of one source does: all that concerns a broker, or the stream of states.
+/// The work of a process for one source: everything that concerns a broker, or the stream of states.
 ///
-/// Libraries in C parse there what the broker sends. A broker that crashes them, blocks them, uses up memory or executes
-/// code in them reaches neither the endpoint for HTTP nor other brokers.
+/// In that process, libraries in C parse the data that the broker sends. A broker that crashes or blocks them, uses up
+/// memory, or executes code in them affects neither the HTTP endpoint nor other brokers.
 struct SourceService {
     /// Why the process cannot serve its source, as a sentence.
     struct Problem: Error, CustomStringConvertible {
@@ -23,15 +23,16 @@ struct SourceService {
     private let gateway: GatewaySpecification
     private let secrets: Secrets
 
-    /// Memory besides the stacks of threads: a state of 16 MiB takes several times its size.
+    /// The limit of memory besides the stacks of threads. A state of 16 MiB takes several times its size.
     private static let memory: UInt64 = 256 << 20
-    /// What a thread of libnats may take for its stack: 8 MiB, the usual limit, and what surrounds it.
+    /// The most memory for the stack of a thread of libnats: 8 MiB, the usual limit, and 1 MiB for everything around
+    /// it.
     private static let stack: UInt64 = 9 << 20
-    /// Threads besides those that libnats has for each subscription.
+    /// The most threads, besides those that libnats has for each subscription.
     private static let threads = 16
 
-    /// What the process that starts this one gives as standard input, a memfd: the configuration as it was then, since
-    /// the file may have changed.
+    /// Reads the configuration from standard input, a memfd that the parent process has filled. The file itself may
+    /// have changed since the parent read it.
     static func configuration() throws(Errno) -> [UInt8] {
         try File.read(0, at: 0, maximum: ConfigurationSystem.fileLimit)
     }
@@ -46,7 +47,7 @@ struct SourceService {
     /// Serves the source until the process is asked to end. Must be called before any thread is started, since
     /// Landlock restricts only threads that start later.
     func run() throws {
-        // The process was executed as /proc/self/exe.
+        // Set the process's name, which is "exe" after an exec of /proc/self/exe.
         ThisProcess.rename("torpor-gateway")
         try Signal.ignore(Signal.pipe)
         try confine()
@@ -68,13 +69,13 @@ struct SourceService {
         )
         let finish = try start(context)
         _ = stop.wait(nil)
-        // Posts what was accepted; streams and brokers send the rest again at the next start.
+        // Post the messages that were accepted. Streams and brokers send the rest again at the next start.
         let deadline = Clock.monotonic() + .seconds(5)
         finish(deadline)
         _ = context.queue.waitUntilEmpty(until: deadline)
     }
 
-    /// Starts the source; returns what ends it, until a deadline (CLOCK_MONOTONIC).
+    /// Starts the source. Returns a function that ends the source by a deadline (CLOCK_MONOTONIC).
     private func start(_ context: GatewayContext) throws -> (Duration) -> Void {
         if case .state = source {
             guard let states = gateway.state else { return { _ in } }
@@ -86,7 +87,7 @@ struct SourceService {
             return { _ = pusher.finish(until: $0) }
         }
         try context.owners.start()
-        // What comes for an app of several machines is not posted where another machine owns it.
+        // Wait until the owners are known: a message for an app that another machine owns must not be posted here.
         context.owners.waitUntilLearnt(until: Clock.monotonic() + .seconds(1))
         if case .nats = source {
             let nats = try NATSSource.start(broker, context)
@@ -109,13 +110,15 @@ struct SourceService {
     // MARK: Confinement
 
     /// Gives up what the source does not need. A broker that has taken over this process can still post as the gateway,
-    /// but can read neither the secrets of others nor the memory of the other processes, and can signal only itself.
+    /// but can read neither the secrets for other brokers nor the memory of the other processes, and can signal only
+    /// itself.
     private func confine() throws {
         let threads = Self.threads + broker.subscriptions.count
         try Confinement.limitMemory(to: Self.memory + Self.stack * UInt64(threads))
         var writable: [String] = []
         if case .state = source, let tokens = gateway.state?.tokens {
-            // A boot removes the folder, and Landlock allows nothing in one that is made later.
+            // Create the folder now, since a boot removes it, and Landlock allows nothing in a folder that is created
+            // later.
             try? File.makeDirectories(tokens)
             guard File.exists(tokens) else { return }
             writable = [tokens]
@@ -124,11 +127,12 @@ struct SourceService {
         _ = try Confinement.confine(readable: readable, writable: writable)
     }
 
-    /// What a connection to the broker reads, besides ``Confinement/networkFiles``.
+    /// The files that a connection to the broker reads, besides ``Confinement/networkFiles``.
     static func files(of broker: GatewayBroker, _ secrets: Secrets) -> [String] {
         let certificate = [broker.authorities, broker.certificate, broker.credentials, broker.key.map(secrets.path)]
         return certificate.compactMap(\.self).map { path in
-            // A file that is renewed is another one, in the same folder; systemd's copies of secrets stay as they are.
+            // Allow the file's folder, since renewing a file puts a new file there. systemd's copies of secrets are
+            // never renewed.
             secrets.isCredential(path) ? path : File.parent(of: path) ?? path
         } + [broker.password, broker.token].compactMap { $0.map(secrets.path) }
     }

@@ -20,28 +20,28 @@ final class StatePusher: Sendable {
     private let socket: String
     private let login: NATSLogin
     private let surroundings: GatewayContext
-    /// Says in `systemctl status` what is wrong; an empty sentence if nothing is.
+    /// Says in `systemctl status` what is wrong; an empty sentence means that nothing is wrong.
     private let show: @Sendable (String) -> Void
     private let state = Monitor(State())
 
-    /// Used only by the thread.
+    /// The progress of the pushes. Only the thread uses it.
     private struct Progress {
         /// Apps that are tried again at `retryAt`.
         var left: [String: Ownership] = [:]
         var retryAt: Duration?
         var pause = Backoff()
-        /// Apps that were moved here, while the machine from which they came has not pushed their states; looked at
+        /// Apps that were moved to this machine before their former machine has pushed their states. They are checked
         /// again at `lookAt`.
         var awaited: [String: Awaited] = [:]
         var lookAt: Duration?
         var lookPause = Backoff()
-        /// What was told of each app, so that it is told once.
+        /// For each app, the last problem that was logged, so that it is logged only once.
         var told: [String: String] = [:]
 
-        /// When something is tried again; nil for never.
+        /// When the next retry or check is due; nil for never.
         var wakesAt: Duration? { [retryAt, lookAt].compactMap(\.self).min() }
 
-        /// Decides when what is left is tried again.
+        /// Sets the time at which the apps in `left` are tried again.
         mutating func wait() {
             if left.isEmpty { pause.reset() } else { retryAt = Clock.monotonic() + pause.next() }
             if awaited.isEmpty {
@@ -55,7 +55,7 @@ final class StatePusher: Sendable {
 
     private struct Awaited {
         var row: Ownership
-        /// When it is told that the state is not pushed.
+        /// When to log that the app's state is not pushed.
         var tellAt: Duration
     }
 
@@ -108,8 +108,8 @@ final class StatePusher: Sendable {
     }
 
     private func take(_ apps: [Ownership]) {
-        // A new owner has claimed the state just before. What an app does that a person has forced to run is not the
-        // owner's.
+        // Leave out an app that a user has forced to run here: its state is not the owner's. A machine that becomes the
+        // owner of an app has just claimed the app's state.
         let chosen = apps.filter { $0.owner != "forced" && states.keeps($0.app) }
         guard !chosen.isEmpty else { return }
         state.withLock { state in
@@ -137,7 +137,7 @@ final class StatePusher: Sendable {
                 progress.lookAt = nil
                 progress.left.merge(progress.awaited.mapValues(\.row)) { new, _ in new }
             }
-            // While the server is away, one try is enough for all.
+            // While the server cannot be reached, one attempt is enough for all apps.
             guard progress.retryAt.map({ now >= $0 }) ?? true else { continue }
             progress.retryAt = nil
             let apps = progress.left.sorted { $0.key < $1.key }
@@ -148,7 +148,7 @@ final class StatePusher: Sendable {
     }
 
     private func push(_ row: Ownership, _ pushing: StatePushing, _ progress: inout Progress) {
-        // The first failure of a round says enough about the others.
+        // If one app of a round has failed, do not try the others in this round.
         guard progress.left.isEmpty else {
             progress.left[row.app] = row
             return
@@ -190,8 +190,8 @@ final class StatePusher: Sendable {
         }
     }
 
-    /// Claims the state of an app that this machine owns without a token, if its former owner has given it back; says
-    /// otherwise what is wrong.
+    /// Claims the state of an app that this machine owns without a token, if the former owner has released the state.
+    /// Otherwise logs what is wrong.
     private func adopt(
         _ row: Ownership,
         _ pushing: StatePushing,
@@ -200,7 +200,7 @@ final class StatePusher: Sendable {
         _ progress: inout Progress
     ) throws(StateTrouble) {
         let app = row.app
-        // Another machine may own it.
+        // Do nothing if another machine owns the app.
         guard row.owner == "here" else { return }
         if let node = try pushing.adopt(app) {
             isWell(app, &progress)
@@ -217,13 +217,13 @@ final class StatePusher: Sendable {
         }
     }
 
-    /// The app's state is at the server.
+    /// Records that the server has the app's state, so that no problem remains.
     private func isWell(_ app: String, _ progress: inout Progress) {
         progress.awaited[app] = nil
         if progress.told.removeValue(forKey: app) != nil { tellStatus(progress) }
     }
 
-    /// Logs what is wrong with an app's state, once until something else is.
+    /// Logs what is wrong with an app's state. The same problem is logged only once.
     private func tell(_ app: String, _ level: LogLevel, _ sentence: String, _ progress: inout Progress) {
         // Ignore numbers in the comparison: a size, for example, differs after each save.
         let what = sentence.filter { !$0.isNumber }

@@ -125,7 +125,7 @@ final class StatePushing {
         }
     }
 
-    /// When the app saved its state on this machine, and how large that is; nil if it has none.
+    /// When the app saved its state on this machine, and how large the state is; nil if the app has none here.
     func found(_ app: String) throws(StateTrouble) -> (savedAt: Int64, bytes: Int64)? {
         let client = try supervisor()
         return try fault { () throws(DocumentFault) in
@@ -147,12 +147,13 @@ final class StatePushing {
 
     // MARK: Pushes
 
-    /// Pushes the app's newest state, unless the server has it already. From a machine that owned the app under its
-    /// token and no longer does, the message says so: the next owner may take it without a claim (``adopt(_:)``).
+    /// Pushes the app's newest state, unless the server has it already. If this machine owned the app under its token
+    /// and no longer does, the message releases the state: the next owner may take it over without a claim
+    /// (``adopt(_:)``).
     ///
     /// - Parameters:
-    ///   - owner: who owns the app, as the supervisor says; nil to ask it, if there is a token.
-    ///   - isReleased: a user gives the state back.
+    ///   - owner: who owns the app, according to the supervisor; nil to ask the supervisor, if there is a token.
+    ///   - isReleased: whether a user releases the state.
     func push(_ app: String, owner: String?, isReleased: Bool = false) throws(StateTrouble) -> Outcome {
         guard let token = tokens.token(of: app) else {
             pushed[app] = nil
@@ -177,7 +178,7 @@ final class StatePushing {
                 )
             }
             guard let before = pushed[app] else { continue }
-            // Most events change nothing: then the state is not read.
+            // Most events change nothing: do not read the state then.
             guard try found(app)?.savedAt != before.savedAt || isReleased != before.isReleased else {
                 return .kept(isNew: false)
             }
@@ -258,7 +259,8 @@ final class StatePushing {
         )
     }
 
-    /// A document that was just given to the supervisor, as it is on this machine's disk: with the time of its clock.
+    /// Returns a document that the supervisor has just stored, with the time at which it was stored, on this machine's
+    /// clock. If the app has saved another state since, returns a document with that state.
     private func asFound(_ document: StateDocument) throws(StateTrouble) -> StateDocument {
         let now = try found(document.app)
         guard now?.bytes ?? 0 == Int64(document.state?.count ?? 0) else { return try local(document.app) }
@@ -267,8 +269,8 @@ final class StatePushing {
         return document
     }
 
-    /// Sends the state as that of a new claim, unless another message than number `sequence` is the last one by now,
-    /// and keeps the token. Returns the number of the message.
+    /// Sends the state with a new claim, and stores the token. Fails if the last message about the app is no longer
+    /// number `sequence`. Returns the number of the new message.
     private func take(
         _ app: String,
         with document: StateDocument,
@@ -287,13 +289,12 @@ final class StatePushing {
         return new
     }
 
-    /// Claims the state of an app that this machine owns without a token, if nothing can be lost by that: the machine
-    /// that had the state no longer owns the app, and what it pushed last is what this machine has, or got before it
-    /// owned the app. Returns the name of that machine; nil if the state is not claimed.
-    ///
-    /// Such is the state of an app that ‘torpor move’ has moved.
+    /// Claims the state of an app that this machine owns but has no token for, as after `torpor move`. Does so only if
+    /// nothing can be lost: the last message about the app releases the state, and this machine has imported that state
+    /// or has saved the same one. Returns the name of the machine that sent the message; nil if the state is not
+    /// claimed.
     func adopt(_ app: String) throws(StateTrouble) -> String? {
-        // Asked now: the ownership may have ended since something was told of it.
+        // Ask for the owner now: the ownership may have ended since the last report about it.
         guard let row = try ownerships().first(where: { $0.app == app }), row.owner == "here",
             let message = try last(app), message.isReleased, let kept = try? document(message, of: app)
         else { return nil }
@@ -303,7 +304,7 @@ final class StatePushing {
         return message.node
     }
 
-    /// The document of a message, which may come from anywhere.
+    /// Decodes the document of a message. Any program may have sent the message, so the document is checked.
     func document(_ message: StateServer.Message, of app: String) throws(StateTrouble) -> StateDocument {
         let way = "see the stream \(states.stream), or claim with --local, which drops it"
         do throws(DocumentFault) {

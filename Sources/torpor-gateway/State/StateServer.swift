@@ -9,7 +9,7 @@ import WireText
 
 /// Why a state cannot be read from the server or stored there.
 enum StateTrouble: Error, CustomStringConvertible {
-    /// The server or the supervisor does not answer, or cannot do it now. A retry may succeed.
+    /// The server or the supervisor does not answer, or cannot carry out the request now. A retry may succeed.
     case away(String)
     /// Another message about the app was sent since the last one that this machine knows.
     case overtaken
@@ -37,9 +37,9 @@ final class StateServer {
         var claim: String
         /// The name of the machine that sent the message.
         var node: String
-        /// That machine no longer owns the app, and has pushed what the app saved last.
+        /// Whether that machine no longer owns the app, and has pushed the state that the app saved last.
         var isReleased: Bool
-        /// A ``StateDocument``, as far as is known.
+        /// The content of the message. It should be a ``StateDocument``, but was not checked yet.
         var bytes: [UInt8]
     }
 
@@ -51,7 +51,7 @@ final class StateServer {
     private static let claimHeader = "Torpor-Claim"
     private static let nodeHeader = "Torpor-Node"
     private static let releasedHeader = "Torpor-Released"
-    /// What a message takes besides the document: subject and headers.
+    /// The bytes of a message besides the document, for its subject and headers.
     private static let overhead = 1024
     /// How long to wait for a reply of the server, in milliseconds.
     private static let patience: Int64 = 5_000
@@ -145,8 +145,8 @@ final class StateServer {
     }
 
     /// Stores a state on the server, provided that the last message about the app has the number `expected` (0: there
-    /// is no message). If it has another number, the server refuses the state (``StateTrouble/overtaken``). Returns the
-    /// number of the new message.
+    /// is no message). If the last message has another number, the server refuses the state
+    /// (``StateTrouble/overtaken``). Returns the number of the new message.
     func keep(
         _ bytes: [UInt8],
         of app: String,

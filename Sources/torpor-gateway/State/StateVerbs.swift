@@ -41,7 +41,8 @@ struct StateVerbs {
     /// Gives up all files but those that the verb needs, since a library in C parses what the server sends, often with
     /// the rights of root. Must be called before any thread is started.
     static func confine(_ verb: Verb, _ states: GatewayStates, _ secrets: Secrets) throws(Errno) {
-        // Landlock allows nothing in a folder that is made later. If it cannot be made, the claim says so.
+        // Create the folder now, because Landlock allows nothing in a folder that is created later. If that fails, the
+        // claim reports it.
         if verb == .claim { try? File.makeDirectories(states.tokens) }
         let writes = verb != .list
         _ = try Confinement.confine(
@@ -69,7 +70,7 @@ struct StateVerbs {
         return app
     }
 
-    /// Calls `body` again as long as the server or torpord cannot be reached, until the timeout is over.
+    /// Calls `body` again while the server or torpord cannot be reached, until the timeout is over.
     private func patiently<T>(_ body: () throws(StateTrouble) -> T) throws -> T {
         var pause = Duration.milliseconds(100)
         while true {
@@ -145,10 +146,10 @@ struct StateVerbs {
     private struct Row {
         var app: String
         var owner: String
-        /// The machine that has claimed the state; nil if none has.
+        /// The machine that has claimed the state; nil if no machine has.
         var node: String?
         var isOurs = false
-        /// That machine no longer owns the app.
+        /// Whether that machine no longer owns the app.
         var isReleased = false
         var bytes: Int?
         var isCurrent: Bool?
@@ -204,7 +205,7 @@ struct StateVerbs {
         row.bytes = message.bytes.count
         do throws(StateTrouble) {
             let kept = try pushing.document(message, of: app.app)
-            // Two clocks cannot be compared.
+            // Compare only times of this machine's clock: those of another clock cannot be compared with them.
             if row.isOurs { row.isCurrent = try pushing.found(app.app)?.savedAt == kept.savedAt }
         } catch {
             guard case .wrong = error else { throw error }

@@ -8,7 +8,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Functions of verbs that an app's own processes call. These verbs use the app's own socket.
+/// Functions of the verbs that an app's own processes use. These verbs talk to torpord over the app's own socket.
 enum AppSide {
     static let environment = AppEnvironment()
 
@@ -23,8 +23,8 @@ enum AppSide {
         return socket
     }
 
-    /// Makes a call. If the supervisor is replaced during the call, retries it, which is safe since these requests
-    /// are idempotent.
+    /// Makes a call. If the supervisor is replaced during the call, repeats it, which is safe because these requests
+    /// have the same effect when carried out twice.
     static func call(_ request: AppRequest) throws(Failure) -> JSON {
         let path = try socket()
         do throws(VarlinkClientError) {
@@ -44,10 +44,11 @@ enum AppSide {
         }
     }
 
-    /// The most bytes that are sent in a message. Larger data is passed as a file in the state directory.
+    /// The maximum number of bytes that are sent in a message. Larger data is passed as a file in the state directory.
     private static let mostSent = 512 << 10
 
-    /// Asks the supervisor to store data, which is sent as Base64 or as the name of a file.
+    /// Asks the supervisor to store data. Small data is sent as Base64, larger data as the name of a file that contains
+    /// it.
     static func save(
         _ bytes: [UInt8],
         as what: String,
@@ -83,7 +84,8 @@ enum AppSide {
         }
     }
 
-    /// Finds a program on the PATH like a shell. If there is none, fails with a shell's exit status for that.
+    /// Finds a program on the PATH as a shell does. If there is none, fails with the exit status that a shell uses for
+    /// that.
     static func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             if File.isExecutable(name) { return name }
@@ -124,8 +126,8 @@ enum AppSide {
         }
     }
 
-    /// Starts a program in place of this process: it gets the sockets and the watchdog that torpord gave to this
-    /// process, so variables such as LISTEN_PID are set to the program's pid.
+    /// Starts a program in place of this process: the program gets the sockets and the watchdog that torpord gave to
+    /// this process, so variables such as LISTEN_PID are set to the program's pid.
     static func startInPlace(_ words: [String]) throws(Failure) -> ChildProcess {
         let path = try program(words[0])
         let mine = "\(ThisProcess.pid)"
@@ -141,7 +143,7 @@ enum AppSide {
         }
     }
 
-    /// Converts a wait status to an exit status by the convention of shells: 128 + N for signal N.
+    /// Converts a wait status to an exit status as shells do: 128 + N for signal N.
     static func exitStatus(_ status: Int32) -> Int32 {
         WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1
     }

@@ -11,9 +11,10 @@ import Varlink
 final class DelegateRun {
     /// How messages are handled.
     enum Manner {
-        /// For each message, runs the command for its name, or that for `*` if there is none.
+        /// Runs a command for each message: the command for the message's name or, if there is none, the command for
+        /// `*`.
         case commands([String: String])
-        /// Writes the message to standard output. Then the answer is `done`, or is read from standard input.
+        /// Writes the message to standard output. The answer is read from standard input, or is always `done`.
         case lines(json: Bool, readsAnswers: Bool)
     }
 
@@ -44,8 +45,8 @@ final class DelegateRun {
     private var endSince: Duration?
     private var isForwarded = false
 
-    /// How long to wait before SIGTERM is forwarded. If all processes of the app got the signal, the program is
-    /// already ending by then.
+    /// How long to wait before forwarding SIGTERM to the program. If all processes of the app got the signal, the
+    /// program is already ending by then and needs no second one.
     private static let forwardAfter = Duration.seconds(1)
 
     /// - Parameter words: a program to run, and its arguments. The delegate ends when the program does. Empty for no
@@ -192,8 +193,8 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether another app may get a message of this kind, or its sender is told, if this app cannot use the message.
-    /// All other messages concern only this app.
+    /// Whether this kind of message concerns more than this app: if this app cannot use the message, another app may
+    /// get it, or its sender is notified. All other messages concern only this app.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
         case nil, .openURL, .continueActivity, .didReceiveEvent, .didReceiveNotification,
@@ -232,12 +233,12 @@ final class DelegateRun {
         }
         variables.merge(sceneVariables(message)) { $1 }
         if message.name == Message.didReceiveLocalNotification.rawValue {
-            // These parameters are null if no user was asked. Set the variables all the same, for scripts under ‘set
-            // -u’.
+            // These parameters are null if no user was asked. Set the variables even then, because scripts with ‘set
+            // -u’ fail at missing ones.
             for name in ["ACTION", "ACTIVATION_TOKEN", "PAYLOAD"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
         if message.name == Message.continueActivity.rawValue {
-            // An activity may have none of these.
+            // An activity may lack any of these. Set the variables even then, for scripts with ‘set -u’.
             for name in ["TITLE", "PAYLOAD", "URL", "SOURCE"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
@@ -250,19 +251,19 @@ final class DelegateRun {
         }
         variables["TORPOR_MESSAGE"] = message.name
         variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
-        // Without a deadline, set the variable all the same, for scripts under ‘set -u’.
+        // Set the variable even if there is no deadline, because scripts with ‘set -u’ fail at a missing one.
         variables["TORPOR_MESSAGE_DEADLINE_MS"] = message.deadlineMilliseconds.map { "\($0)" } ?? ""
         return variables
     }
 
-    /// Variables for the scene inside the app that a message is for. If the app itself is a scene, messages without
-    /// `scene` leave its own TORPOR_SCENE and TORPOR_SESSION unchanged.
+    /// Variables that name the scene inside the app to which a message belongs. If the app itself is a scene, messages
+    /// without `scene` leave the app's own TORPOR_SCENE and TORPOR_SESSION unchanged.
     private static func sceneVariables(_ message: AppMessage) -> [String: String] {
         func harmless(_ text: String) -> String { text.utf8.contains(0) ? "" : text }
         guard let scene = message.parameters["scene"]?.stringValue else { return [:] }
         var variables = ["TORPOR_SCENE": harmless(scene)]
         guard message.name == Message.sceneWillConnect.rawValue else { return variables }
-        // Always set the variable, if necessary to an empty value, for scripts under ‘set -u’.
+        // Set the variable even if its value is empty, because scripts with ‘set -u’ fail at a missing one.
         let session = message.parameters["options"]?["session"] ?? .null
         variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
         variables["TORPOR_SCENE_CGROUP"] = harmless(message.parameters["options"]?["cgroup"]?.stringValue ?? "")

@@ -11,7 +11,7 @@ final class TaskRun {
     private let name: String
     private let words: [String]
     private let descriptors: [(there: Int32, here: Int32)]
-    /// How long before the end of the task's time the command is asked to terminate; nil for never.
+    /// How long before the end of the task's time this process asks the command to terminate; nil for never.
     private let stopBefore: Duration?
 
     private let link: AppLink
@@ -96,7 +96,7 @@ final class TaskRun {
 
     private func end(_ token: Int64) {
         link.call(.endTask(token: token)) { _ in }
-        // If this time is not enough, the task ends with this process anyway.
+        // Wait at most this long for the answer. If it does not come, the task ends with this process anyway.
         let deadline = Clock.monotonic() + .seconds(1)
         while link.pendingCount > 0, Clock.monotonic() < deadline { turn(until: deadline) }
     }

@@ -242,8 +242,8 @@ struct TransferWait: ParsableCommand {
 
     package func run() throws { try Self.wait(session: session, ids: nil, output) }
 
-    /// Waits for transfers by polling twice a second. A finished transfer stays listed until the app has acknowledged
-    /// it: if that happens between two polls, the result lacks the transfer.
+    /// Waits for transfers by polling twice a second. A finished transfer stays in the list until the app has
+    /// acknowledged it. If the app does that between two polls, the transfer is missing from the result.
     static func wait(session: String?, ids: Set<Int64>?, _ output: OutputOptions) throws {
         var ended: [Int64: TransferInfo] = [:]
         while true {
@@ -254,7 +254,7 @@ struct TransferWait: ParsableCommand {
             ThisProcess.sleep(.milliseconds(500))
         }
         let items = ended.values.sorted { $0.id < $1.id }
-        // The result is reported here, so cancel the message about it to the app.
+        // The result is reported here, so cancel the message about it that the app would get.
         for item in items { _ = try AppSide.call(.cancelTransfer(id: item.id)) }
         if output.json { Output.document(.array(items.map(\.json))) }
         let failed = items.filter { $0.state != "done" }

@@ -5,7 +5,7 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// An app's current activity as a document for another machine, with the state that the app has saved or without it.
+/// An app's current activity as a document for another machine. The document may also contain the app's saved state.
 struct ActivityDocument {
     private static let form = SealedDocument.Form(
         format: "torpor-activity",
@@ -13,7 +13,7 @@ struct ActivityDocument {
         writer: "torpor activity export",
         wrong: "no exported activity"
     )
-    /// The largest document: the largest state, and an activity, whose payload has at most 64 KiB.
+    /// The maximum size of a document: the largest state plus 1 MiB for the activity, whose payload has at most 64 KiB.
     static let mostBytes = StatePart.mostState + (1 << 20)
 
     /// The app whose activity the document contains.
@@ -28,7 +28,7 @@ struct ActivityDocument {
 
     /// Reads a document.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if it is damaged, cut off, or of another version.
+    /// - Throws: ``DocumentFault`` with a sentence if the document is damaged, cut off, or of another version.
     init(_ bytes: [UInt8]) throws(DocumentFault) {
         guard bytes.count <= Self.mostBytes else {
             throw Self.form.bad("has more than \(Self.mostBytes >> 20) MiB")
@@ -51,7 +51,7 @@ struct ActivityDocument {
         }
     }
 
-    /// The document.
+    /// Encodes the document as bytes.
     func encoded() throws(DocumentFault) -> [UInt8] {
         let members: JSONObject = [
             "app": .string(app), "type": .string(activity.type), "title": .optional(activity.title),
@@ -60,7 +60,7 @@ struct ActivityDocument {
         return SealedDocument.encoded(members, try state?.encoded() ?? [], Self.form)
     }
 
-    /// What the document contains, for programs.
+    /// A description of the document's content, as JSON for programs.
     var summary: JSON {
         [
             "app": .string(app), "type": .string(activity.type), "title": .optional(activity.title),

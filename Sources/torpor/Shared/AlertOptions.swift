@@ -79,7 +79,7 @@ struct AlertOptions: ParsableArguments {
         return AlertAction(id: String(text[..<sign]), label: String(text[text.index(after: sign)...]))
     }
 
-    /// The request, with a new token, so that it can be retried.
+    /// The request to schedule the alert, with a new token, so that the request can be repeated safely.
     func request() throws -> ScheduleAlertRequest {
         var request = ScheduleAlertRequest(title: title)
         (request.id, request.body, request.urgency, request.sound) = (id, body, urgency, sound)
@@ -93,8 +93,8 @@ struct AlertOptions: ParsableArguments {
         return request
     }
 
-    /// If TZ names the zone in which times are read, a time without an offset becomes that moment. Otherwise torpord
-    /// reads the time, in the machine's zone or in that of --time-zone.
+    /// Converts a time without an offset to a moment if TZ names the time zone in which to read it. Otherwise leaves
+    /// the text as it is: torpord reads the time in the machine's zone, or in the one of --time-zone.
     private func moment(_ text: String) -> String {
         guard timeZone == nil, ThisProcess.environment("TZ") != nil else { return text }
         if let ofDay = WrittenTimeOfDay(text) {
@@ -167,7 +167,7 @@ enum AlertPage {
         return open
     }
 
-    /// A sentence about a cancellation: how many alerts were cancelled, and which repeated ones will not come again.
+    /// A sentence about a cancellation: how many alerts were cancelled, and which repeating alerts will not come again.
     static func cancelled(_ reply: JSON, _ what: String = "cancelled") throws -> String {
         let items = try Self.items(reply)
         var text = ""

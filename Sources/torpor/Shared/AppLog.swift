@@ -9,7 +9,7 @@ import Varlink
 struct LogChoice: Sendable {
     /// The number of last lines to show; nil for the default: 100, or all lines with `since`.
     var lines: Int64?
-    /// The time from which on lines are shown, in microseconds since 1970; nil for no limit.
+    /// Only lines from this time on are shown, in microseconds since 1970; nil for no limit.
     var since: Int64?
     /// A text that each shown line must contain; nil for no condition.
     var grep: String?
@@ -26,7 +26,7 @@ struct AppLog {
     let manager: Manager
     let choice: LogChoice
 
-    /// A batch of lines, and whether further lines follow that existed at the time of the call.
+    /// A batch of lines, and whether more of the lines that existed at the time of the call follow in the next batch.
     struct Page {
         /// The lines, as objects of the type LogLine.
         var lines: [JSON]
@@ -63,7 +63,7 @@ struct AppLog {
         }
     }
 
-    /// Selects lines of the journal by the same rules as the supervisor selects lines of a log file.
+    /// Selects lines of the journal by the rules by which the supervisor selects lines of a log file.
     private func readJournal(_ place: JournalPlace, _ show: (Page) -> Bool) throws {
         var output = JournalOutput(place)
         output.since = choice.since

@@ -4,23 +4,23 @@ import CommandLinePages
 import Linux
 
 extension CommandLineArguments {
-    /// Former names of verbs, which still work but are not documented, and short names of verbs about activities.
+    /// Former names of verbs, which still work but are not documented. Also short names of the verbs about activities.
     private static let earlier = [
         "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],
         "activities": ["activity", "list"], "continue": ["activity", "continue"],
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 
-    /// Whether the words are a newer verb that begins like a former name of another verb: `state export` does not mean
-    /// `app state export`.
+    /// Whether the words name a current verb that begins like a former name of another verb. For example, `state
+    /// export` is a verb of its own and does not mean `app state export`.
     private static func isNew(_ words: ArraySlice<String>) -> Bool {
         guard words.first == "state" else { return false }
         let formerly = ["save", "restore", "discard"]
         return !words.dropFirst().contains { formerly.contains($0) }
     }
 
-    /// Makes arguments acceptable to the parser: moves options before the verb behind it, and replaces former names
-    /// of verbs. `--socket X policies` becomes `policy list --socket X`.
+    /// Rewrites arguments for the parser: moves options that come before the verb behind it, and replaces former names
+    /// of verbs. For example, `--socket X policies` becomes `policy list --socket X`.
     static func parsable(_ arguments: [String]) -> [String] {
         var moved: [String] = []
         var rest = arguments[...]

@@ -17,8 +17,8 @@ enum Complaint {
 
     static let isJSON = CommandLineArguments.isGiven("--json")
 
-    /// Writes a message on its own line, above the line that shows what the verb waits for. `status`: the exit status
-    /// if this error ends the program; otherwise nil.
+    /// Writes a message on its own line, above the line that shows what the verb waits for. `status`: the exit status,
+    /// if the message is an error that ends the program; otherwise nil.
     static func say(_ text: String, _ level: Level = .error, status: Outcome? = nil) {
         let text = Terminal.harmless(text)
         Waiting.above { ThisProcess.complain(isJSON ? json(text, level, status) : sentence(text, level)) }

@@ -3,7 +3,7 @@
 import TorporAPI
 import Varlink
 
-/// Shell completions for the argument APP. Without a supervisor, there are no completions, and no error message.
+/// Shell completions for the argument APP. If no supervisor runs, there are no completions and no error message.
 enum Completion {
     /// The names of all apps.
     package static func apps(_ words: [String]) -> [String] { list(words).compactMap { $0["name"]?.stringValue } }

@@ -3,7 +3,7 @@
 import ArgumentParser
 
 extension CommandConfiguration {
-    /// Appends usage examples to the discussion.
+    /// Appends usage examples to the discussion in a command's help.
     func examples(_ lines: String...) -> Self {
         var configuration = self
         if !discussion.isEmpty { configuration.discussion += "\n\n" }

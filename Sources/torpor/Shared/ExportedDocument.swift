@@ -5,8 +5,9 @@ import Linux
 
 /// Writes files whose paths users have given.
 enum UserFile {
-    /// Writes the file. A regular file is replaced as a whole. If the path names anything else, such as /dev/null or a
-    /// pipe, the bytes are written into it, because root would otherwise replace a device by a file.
+    /// Writes the file. A regular file is replaced as a whole, so that it is never partly written. If the path names
+    /// something else, such as /dev/null or a pipe, writes the bytes into it: a replacement by root would remove the
+    /// device.
     static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
         guard let kind = try? File.status(path).kind, kind != .regular else {
             return try File.replace(path, bytes, mode: mode)
@@ -22,7 +23,7 @@ enum ExportedDocument {
     /// - Parameters:
     ///   - output: the file; nil or `-` for standard output.
     ///   - refusal: the beginning of the error message for a user whose standard output is a terminal.
-    /// - Returns: whether it was written to a file.
+    /// - Returns: whether the document was written to a file.
     static func write(_ bytes: [UInt8], to output: String?, orRefuse refusal: String) throws(Failure) -> Bool {
         guard let output, output != "-" else {
             if ThisProcess.isTerminal(1) {

@@ -3,7 +3,8 @@
 import CommandLinePages
 import Linux
 
-/// `torpor --help` and `torpor help`: an overview that fits a terminal of 80 by 24, all commands, or a manual page.
+/// `torpor --help` and `torpor help`: show an overview that fits a terminal of 80 by 24, all commands, or a manual
+/// page.
 enum Help {
     /// A manual page that explains a subject.
     struct Topic {
@@ -58,14 +59,14 @@ enum Help {
     /// The word after `torpor help` that opens a page.
     static func name(of page: HelpPages.Page, in pages: HelpPages) -> String {
         if let topic = (topics + others).first(where: { $0.source == page.name + ".md" }) { return topic.name }
-        // `help import` explains the verb.
+        // `help import` shows the help of the verb, so name the page with its suffix.
         if Torpor.isVerb([page.name]) { return page.name + ".md" }
-        // If two pages have the same name, the one in a subfolder is named together with its folder.
+        // If two pages have the same name, name the one in a subfolder together with its folder.
         let isClear = !Torpor.isVerb([page.title]) && manual(page.title) == nil
         return isClear && pages.page(page.title)?.name == page.name ? page.title : page.name
     }
 
-    /// All words except verbs that may follow `torpor help`, so that an error can suggest the one that the user meant.
+    /// All words that may follow `torpor help`, except verbs. If the user mistypes one, the error suggests the closest.
     static func names() -> [String] { topics.map(\.name) + others.map(\.name) + HelpPages().pages.map(\.title) }
 
     /// The overview, which has at most 24 lines of 80 columns.
@@ -92,7 +93,7 @@ enum Help {
 
         """
 
-    /// Words, wrapped into indented lines of at most 80 columns.
+    /// Wraps words into indented lines of at most 80 columns.
     private static func indented(_ words: [String]) -> String {
         var lines = ["    "]
         for (index, word) in words.enumerated() {
@@ -103,7 +104,8 @@ enum Help {
         return lines.map { ($0.hasSuffix(" ") ? String($0.dropLast()) : $0) + "\n" }.joined()
     }
 
-    /// Shows the requested help. If the parser must show it, returns the arguments for the parser; otherwise nil.
+    /// Shows the requested help and returns nil. If only the argument parser can show it, returns the arguments for the
+    /// parser.
     static func parsable(_ arguments: [String]) throws(Failure) -> [String]? {
         switch arguments {
         case ["--help"], ["-h"], ["help"], ["help", "--help"], ["help", "-h"]:
@@ -130,8 +132,8 @@ enum Help {
         )
     }
 
-    /// Opens the page of that name, or searches the pages for the words and prints what was found. Returns whether
-    /// there was anything to show.
+    /// Opens the page with that name. If there is none, searches the pages for the words and prints the hits. Returns
+    /// whether a page or a hit was found.
     private static func looked(up words: [String]) throws(Failure) -> Bool {
         let text = words.joined(separator: " ")
         let pages = HelpPages()

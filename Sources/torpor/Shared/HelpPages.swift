@@ -3,17 +3,17 @@
 import Linux
 import WireText
 
-/// The help pages that the package has installed. If the program is not installed, the pages in the source tree that it
-/// was built in.
+/// The help pages that the package has installed. If the program is not installed, the pages in the source tree from
+/// which it was built.
 struct HelpPages {
     /// A help page in the folder.
     struct Page {
-        /// The path relative to the folder, without `.md`: `howto/sandbox`, `man/torpor.toml.5`.
+        /// The path relative to the folder, without `.md`, such as `howto/sandbox` or `man/torpor.toml.5`.
         let name: String
         /// The whole path of the file.
         let path: String
 
-        /// The name without the subfolder and the manual's section: `sandbox`, `torpor.toml`.
+        /// The name without the subfolder and the manual's section, such as `sandbox` or `torpor.toml`.
         var title: String {
             let last = name.split(separator: "/").last.map(String.init) ?? name
             guard isManual, last.dropLast().hasSuffix("."), last.last?.isNumber == true else { return last }
@@ -29,7 +29,8 @@ struct HelpPages {
     /// All pages: those of the folder itself first, then those of its subfolders.
     let pages: [Page]
 
-    /// Limits for what is read: the number of names, the bytes of one page, and the bytes of all pages together.
+    /// Limits for reading, so that a wrong folder does not take long: the number of names, the bytes of one page, and
+    /// the bytes of all pages together.
     private static let mostNames = 1000
     private static let mostBytes = 1 << 20
     private static let mostOfAll = 8 << 20
@@ -43,7 +44,7 @@ struct HelpPages {
         for inner in [""] + names.filter({ $0 != "examples" && Self.kind(folder, $0) == .directory }) {
             let prefix = inner.isEmpty ? "" : inner + "/"
             for name in Self.names(folder + "/" + inner, &left) where name.hasSuffix(".md") {
-                // Skip symlinks: they may lead out of the folder.
+                // Skip symlinks, because they may lead out of the folder.
                 guard Self.kind(folder, prefix + name) == .regular else { continue }
                 let path = folder + "/" + prefix + name
                 found.append(Page(name: prefix + name.dropLast(3), path: path))

@@ -9,7 +9,7 @@ struct HelpSearch {
     private enum Rank: Int {
         case key, part, keyWords, name, heading, text
 
-        /// How many hits of this rank are shown at most.
+        /// The maximum number of hits of this rank that are shown.
         var most: Int {
             switch self {
             case .text: 10
@@ -34,7 +34,8 @@ struct HelpSearch {
         let text: String
 
         static func precedes(_ left: Hit, _ right: Hit) -> Bool {
-            // Guides come before pages about Torpor's internals.
+            // Compare by rank, then by phrase. For the same phrase, guides come before pages about Torpor's internals,
+            // then better hits before worse ones.
             if left.rank != right.rank { return left.rank.rawValue < right.rank.rawValue }
             let pages = (left.order / HelpSearch.late, right.order / HelpSearch.late)
             return (left.phrase, pages.0, -left.score, left.order) < (right.phrase, pages.1, -right.score, right.order)
@@ -42,7 +43,7 @@ struct HelpSearch {
     }
 
     private static let most = 10
-    /// The most hits in headings and paragraphs that are shown from one page.
+    /// The maximum number of hits in headings and paragraphs that are shown from one page.
     private static let mostOfPage = 3
     /// The manual page of the configuration: the terms that it defines are the configuration's keys.
     private static let configuration = "man/torpor.toml.5"
@@ -50,7 +51,7 @@ struct HelpSearch {
     private static let last = [
         "internals", "performance", "architecture", "security", "interfaces", "comparison", "README", "pages",
     ]
-    /// The order of pages that are no guides, such as those about internals.
+    /// The position of pages that are not guides, such as those about internals: after all guides.
     private static let late = 1000
 
     /// The phrases to search for, each split into words.
@@ -94,8 +95,8 @@ struct HelpSearch {
     private func lines(_ hit: Hit) -> String {
         let command = "torpor help \(Help.name(of: hit.page, in: pages))"
         let heading = HelpText.excerpt(hit.heading, around: [], columns: max(8, columns - command.count - 2))
-        // Only a paragraph is cut around the words. The text of a key, or below a heading, is shown from its beginning,
-        // where the most important part is.
+        // Only a paragraph is cut around the words. The text of a key, or below a heading, is cut at its end, because
+        // it begins with the most important part.
         let around = hit.rank == .text ? phrases[hit.phrase] : []
         let text = HelpText.excerpt(hit.text, around: around, columns: columns - 4)
         return "\(Terminal.coloured(command, .bold))  \(heading)\n" + (text.isEmpty ? "" : "    \(text)\n")
@@ -166,7 +167,8 @@ struct HelpSearch {
         }
     }
 
-    /// Adds a definition, which explains a key of the configuration or another term. Other terms rank like headings.
+    /// Adds a definition of a term. If the term is a key of the configuration, the hit ranks highest; otherwise it
+    /// ranks like a heading.
     private mutating func addTerm(
         _ page: HelpPages.Page,
         _ heading: String,
@@ -207,7 +209,7 @@ struct HelpSearch {
                 let score = 4 + (place < 12 ? 2 : 0) + (again ? 1 : 0)
                 return add(.text, number, page, heading, HelpText.plain(line), score: score)
             }
-            // The words do not follow each other, but all of them are in the paragraph.
+            // Also accept a paragraph that contains all words of the phrase, although they do not follow each other.
             guard phrase.count > 1 else { continue }
             if phrase.allSatisfy({ HelpText.place(of: [$0], in: words) != nil }) {
                 return add(.text, number, page, heading, HelpText.plain(line))

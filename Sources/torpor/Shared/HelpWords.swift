@@ -4,8 +4,7 @@ import WireText
 
 /// Maps words that other tools use to Torpor's words for the same thing.
 enum HelpWords {
-    /// The terms to search for besides the word itself, in this order. Terms that are keys of the configuration come
-    /// first.
+    /// For each word, the terms of Torpor to search for too, in this order. Keys of the configuration come first.
     static let ours: [String: [String]] = [
         "autorestart": ["restart"],
         "autostart": ["launch"],
@@ -83,7 +82,7 @@ enum HelpText {
             let rest = long.utf8.dropFirst(short.utf8.count)
             let ending = String(wire: rest)
             if ["s", "es", "d", "ed", "ing"].contains(ending) { return true }
-            // The last letter may be doubled: `swapped` and `swapping` match `swap`.
+            // The last letter of the shorter word may be doubled: `swapped` and `swapping` match `swap`.
             return rest.first == short.utf8.last && ["ed", "ing"].contains(String(ending.dropFirst()))
         }
         return short.hasSuffix("y") && ["ies", "ied"].contains { long == String(short.dropLast()) + $0 }

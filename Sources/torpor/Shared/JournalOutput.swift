@@ -6,21 +6,21 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// The output of an app with `log = "journal"`. journalctl(1) reads it, because the format of the journal's files is
-/// systemd's own.
+/// The output of an app with `log = "journal"`, read by running journalctl(1), because the format of the journal's
+/// files is private to systemd.
 struct JournalOutput {
     let place: JournalPlace
-    /// The time from which on lines are read, in microseconds since 1970; nil for no limit.
+    /// Only lines from this time on are read, in microseconds since 1970; nil for no limit.
     var since: Int64?
     var until: Int64?
     var grep: String?
 
     init(_ place: JournalPlace) { self.place = place }
 
-    /// Lines of output, and the journal's cursor after which to continue.
+    /// Lines of output, and the position in the journal at which to continue.
     struct Page {
         var lines: [LogLine] = []
-        /// The cursor of the newest entry that was read; nil if there was none.
+        /// The journal's cursor of the newest entry that was read; nil if none was read.
         var cursor: String?
     }
 
@@ -29,11 +29,11 @@ struct JournalOutput {
     /// Returns the last lines, the oldest first.
     ///
     /// - Parameters:
-    ///   - patience: the time limit, at which the lines read so far are returned; nil for no limit.
+    ///   - patience: the time limit. When it is reached, the lines read so far are returned. Nil for no limit.
     ///   - isQuiet: whether to discard journalctl's messages.
     func last(_ count: Int, patience: Duration? = nil, isQuiet: Bool = false) throws(Failure) -> Page {
         var page = Page()
-        // Read backwards until enough of the lines are the app's own.
+        // Read backwards until there are enough lines of the app itself, because other programs' lines are skipped.
         try run(["--reverse"], patience: patience, isQuiet: isQuiet) { entry in
             page.cursor = page.cursor ?? entry["__CURSOR"]?.stringValue
             if page.lines.count < count, let line = line(entry) { page.lines.append(line) }
@@ -65,14 +65,14 @@ struct JournalOutput {
         guard isOwn(entry) else { return nil }
         let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
         if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }
-        // As the daemon does for log files, search for a substring of bytes, not for a pattern.
+        // Search for a substring of bytes and not for a pattern, as torpord does in log files.
         if let grep, !grep.isEmpty, !Self.contains(line.text, grep) { return nil }
         return line
     }
 
-    /// Whether an entry may be from this supervisor's app: it is rejected if its unit belongs only to other
-    /// supervisors, whatever its identifier. An entry without a unit is accepted, since journald cannot find the unit
-    /// of a process that has ended.
+    /// Whether an entry may be from this supervisor's app. It is not if its unit belongs only to other supervisors,
+    /// even if its identifier matches. An entry without a unit is accepted, because journald cannot find the unit of a
+    /// process that has ended.
     private func isOwn(_ entry: JSON) -> Bool {
         let unitOfUser = entry["_SYSTEMD_USER_UNIT"]?.stringValue
         guard let unit = unitOfUser ?? entry["_SYSTEMD_UNIT"]?.stringValue,
@@ -104,7 +104,7 @@ struct JournalOutput {
         var words = ["journalctl", "--output=json", "--all", "--no-pager"]
         words.append("--output-fields=MESSAGE,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,_SYSTEMD_OWNER_UID,_UID")
         words += more
-        // Every version of journalctl accepts whole seconds. The exact limit is applied to the entries here.
+        // journalctl gets whole seconds, which every version accepts. The exact limit is applied to the entries here.
         if let since { words.append("--since=@\(since / 1_000_000)") }
         if let until { words.append("--until=@\(until / 1_000_000 + 1)") }
         // Match only what the app wrote to its output stream: other programs can log under the same identifier.

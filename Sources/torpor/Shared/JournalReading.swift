@@ -3,14 +3,14 @@
 import Linux
 import TorporAPI
 
-/// Adds apps' output from the journal to replies of the supervisor. It reads for at most 3 seconds in all; further
-/// replies only mention the journal.
+/// Adds apps' output from the journal to replies of the supervisor. All reading together takes at most 3 seconds;
+/// replies after that only mention the journal.
 struct JournalReading {
     /// Whether any output was added to a reply.
     private(set) var isChanged = false
     private let end = Clock.monotonic() + .seconds(3)
 
-    /// How many lines to add: as many as the supervisor sends from a log file.
+    /// How many lines to add to a reply: as many as the supervisor itself adds from a log file.
     private static let lines = 10
 
     /// Adds the last output of the app.
@@ -22,8 +22,8 @@ struct JournalReading {
     mutating func complete(_ report: inout Report) {
         guard let place = report.journal, report.log.isEmpty else { return }
         var output = JournalOutput(place)
-        // Exclude lines of other runs. The journal stamps a line when it reads the line, which may be shortly after
-        // the end of the run.
+        // Exclude lines of other runs. The end has a margin because the journal stamps a line when it reads the line,
+        // which may be shortly after the end of the run.
         output.until = report.at + 50_000
         output.since = report.wallSeconds.map { report.at - Int64($0 * 1_000_000) - 2_000 }
         report.log = last(output)

@@ -14,9 +14,9 @@ extension ManagerRequest {
 /// The connection to the supervisor. Failures are sentences with an exit status.
 struct Manager {
     private let client: PersistentVarlinkClient
-    /// Whether this is the machine's supervisor only because this user's own supervisor does not run.
+    /// Whether the connection is to the machine's supervisor only because this user's own supervisor does not run.
     private let isFallback: Bool
-    /// Whether to report on a terminal that a reply is slow. False if the caller itself reports that or draws on the
+    /// Whether to show on a terminal that a reply is slow. False if the caller shows that itself or draws on the
     /// terminal.
     var saysThatItWaits = true
 
@@ -31,7 +31,7 @@ struct Manager {
         try self.init(socket: options.socket, isVerbose: options.verbose, patience: patience)
     }
 
-    /// Connects to a socket. If the connection is lost, reports that: on a terminal, or always with `isVerbose`.
+    /// Connects to a socket. Reports on a terminal, or always with `isVerbose`, if the connection is lost.
     init(socket: String?, isVerbose: Bool = false, patience: Duration = Self.patience) throws(Failure) {
         var isTold = false
         try self.init(socket: socket, patience: patience) {
@@ -41,8 +41,8 @@ struct Manager {
         }
     }
 
-    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: the socket was found by
-    /// ``ControlSocket/search()``, as that of the machine's supervisor.
+    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: whether the socket is that of the
+    /// machine's supervisor, found by ``ControlSocket/search()``.
     init(
         socket: String?,
         isFallback: Bool = false,
@@ -66,9 +66,9 @@ struct Manager {
     /// The socket to use when no `--socket` is given.
     static var defaultSocket: String { ControlSocket.found }
 
-    /// Makes a call. If the supervisor is replaced during the call, repeats it, so the request must only read or
-    /// carry a token. `onReply` gets every reply except the last one. `onError` may return a better failure for an
-    /// error of the service.
+    /// Makes a call. If the supervisor is replaced during the call, repeats it, so the request must only read or carry
+    /// a token. `onReply` gets every reply except the last one, which is returned. `onError` may turn an error of the
+    /// service into a more helpful failure.
     @discardableResult
     func call(
         _ request: @autoclosure () -> ManagerRequest,
@@ -105,8 +105,8 @@ struct Manager {
         return (names, apps.count == 1 && names == apps)
     }
 
-    /// Makes a call without repeating it; nil if the connection is lost before the reply. `onError` may return a
-    /// better failure.
+    /// Makes a call, and does not repeat it. Returns nil if the connection is lost before the reply. `onError` may turn
+    /// an error of the service into a more helpful failure.
     func callOnce(
         _ request: ManagerRequest,
         deadline: Duration? = nil,
@@ -133,8 +133,8 @@ struct Manager {
     /// Waits until the supervisor closes the connection. Returns false after the timeout. The next call reconnects.
     func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
 
-    /// Warns on standard error if the configuration's files were edited but not applied. If the supervisor does not
-    /// answer that question, the verb continues without a warning.
+    /// Warns on standard error if the configuration's files were edited but not applied. If the supervisor does not say
+    /// whether they were, continues without a warning.
     func warnOfEdits() {
         guard let reply = try? call(.describe, deadline: Clock.monotonic() + .seconds(2)),
             (try? SupervisorInfo(json: reply))?.configurationDiffers == true
@@ -146,7 +146,7 @@ struct Manager {
         )
     }
 
-    /// Decodes a reply. Since a daemon of another version may have sent it, errors say so.
+    /// Decodes a reply. If that fails, the error says that the daemon may be of another version.
     static func read<T>(_ body: () throws(FieldError) -> T) throws(Failure) -> T {
         do throws(FieldError) {
             return try body()
@@ -158,7 +158,8 @@ struct Manager {
         }
     }
 
-    /// The failure for an error. If the machine's supervisor refuses the user, it mentions the user's own supervisor.
+    /// The failure for an error. If the machine's supervisor refuses this user, the failure mentions the user's own
+    /// supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
         if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
@@ -167,13 +168,15 @@ struct Manager {
         return failure
     }
 
-    /// Throws if the request would change something of the machine's supervisor, and the user may mean the own one.
+    /// Throws if the request would change something in the machine's supervisor although the user may mean their own
+    /// supervisor, which does not run.
     private func requireMeant(_ isChange: Bool) throws(Failure) {
         guard isFallback, isChange, let refusal = OwnSupervisor.refusal else { return }
         throw Failure(status: .noSupervisor, message: refusal)
     }
 
-    /// Says, once, that the machine's supervisor answers: for a change always, otherwise only on a terminal.
+    /// Says, once per process, that the machine's supervisor answers in place of the user's own: for a change always,
+    /// for other requests only on a terminal.
     private func sayFallback(_ isChange: Bool) {
         guard isFallback, isChange || ThisProcess.isTerminal(2), OwnSupervisor.isFirst() else { return }
         Complaint.say("your own supervisor is not running: this is the machine's", .warning)
@@ -214,7 +217,7 @@ struct Manager {
         }
     }
 
-    /// Whether a name is that of a program or ecosystem file, as PM2's `start` takes them.
+    /// Whether a name looks like a program or an ecosystem file, which PM2's `start` accepts.
     private static func isFile(_ name: String) -> Bool {
         let suffixes = [".js", ".cjs", ".mjs", ".ts", ".py", ".sh", ".rb", ".php", ".json", ".yml", ".yaml"]
         return suffixes.contains { name.hasSuffix($0) } && File.exists(name)
@@ -229,7 +232,7 @@ struct Manager {
         }
         if let colon = app.firstIndex(of: ":") {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
-            // A process number in a name of supervisord corresponds to an instance of an app.
+            // In supervisord, a name may end with a process number. The same number names an instance of an app here.
             let parts = name.split(separator: "_")
             let instance = parts.count > 1 ? Int(parts[parts.count - 1]) : nil
             let meant = instance.map { "\(parts.dropLast().joined(separator: "_"))@\($0)" } ?? String(name)

@@ -20,9 +20,10 @@ struct ManyLogs {
     private struct Following: Sendable {
         /// The indices of apps whose existing lines are not read completely yet.
         var awaited: Set<Int>
-        /// Existing lines. They are kept until they can be sorted.
+        /// Existing lines, kept until they are complete and can be sorted.
         var past: Lines = []
-        /// New lines of apps whose existing lines are read, kept until `awaited` is empty.
+        /// New lines of apps whose existing lines are complete, kept until `awaited` is empty, because all existing
+        /// lines are shown first.
         var news: Lines = []
         /// How many apps are still followed.
         var running: Int
@@ -111,7 +112,7 @@ struct ManyLogs {
     private func showAll(_ lines: Lines, count: Int? = nil, isSorted: Bool = false) {
         var lines = lines
         if !isSorted {
-            // Sort a line without a time after the line before it of the same app.
+            // A line without a time gets the time of the line before it from the same app.
             var last = [Int64](repeating: 0, count: apps.count)
             let times = lines.map { entry in
                 last[entry.app] = entry.line["at"]?.intValue ?? last[entry.app]

@@ -67,7 +67,7 @@ struct AppArgument: ParsableArguments {
     )
     var app: String
 
-    /// Whether the text is the name of one app, neither a glob nor a tag.
+    /// Whether the text is the name of one app, and neither a glob nor a tag.
     static func isName(_ text: String) -> Bool {
         !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
     }
@@ -94,9 +94,9 @@ extension TimeLimit {
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
 }
 
-/// A point in time. The forms: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday` (midnight),
-/// `14:04` or `14:04:00` (today), `2026-01-31T12:34:56` in the time zone in which times are shown, and the same with
-/// `Z` or an offset.
+/// A point in time. Accepted forms are: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday`
+/// (midnight), `14:04` or `14:04:00` (today), and `2026-01-31T12:34:56`. The last form is in the time zone in which
+/// times are shown, unless it ends with `Z` or an offset.
 struct PointInTime: ExpressibleByArgument {
     /// The time in microseconds since 1970.
     let microseconds: Int64

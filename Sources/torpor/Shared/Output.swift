@@ -10,14 +10,14 @@ import WireText
 enum Output {
     static func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Writes a page for people, wrapped at the terminal's width.
+    /// Writes a page for users, wrapped at the terminal's width.
     static func page(_ text: String) { write(Terminal.fitted(text)) }
 
     static func write(_ bytes: [UInt8]) {
         do throws(Errno) {
             try ThisProcess.write(bytes)
         } catch {
-            // The reader, such as head(1), has chosen to stop.
+            // The reader, such as head(1), has closed the pipe because it needs no more: this is not an error.
             if error == .brokenPipe { ThisProcess.exit(Outcome.done.rawValue) }
             Complaint.say("standard output cannot be written: \(error)", status: .failed)
             ThisProcess.exit(Outcome.failed.rawValue)
@@ -30,8 +30,8 @@ enum Output {
     /// Writes one object of a stream, on one line.
     package static func line(_ json: JSON) { write(json.description + "\n") }
 
-    /// Makes this process exit as soon as the reader of standard output is gone, for verbs that may follow for long
-    /// without any output.
+    /// Makes this process exit as soon as no process reads standard output any longer. For verbs that follow events and
+    /// may write nothing for a long time, so that no write would fail.
     static func endWithReader() {
         // If no thread can be started, the verb ends only at its next write.
         try? WorkerThread.start(named: "reader") {

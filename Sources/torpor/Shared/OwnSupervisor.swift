@@ -4,13 +4,13 @@ import Configuration
 import Linux
 import TorporAPI
 
-/// What to tell a user whose own supervisor does not run, so that `torpor` has found the machine's.
+/// Hints and refusals for a user whose own supervisor does not run, so that `torpor` uses the machine's supervisor.
 enum OwnSupervisor {
     private static let paths = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID)
     private static let start = "‘systemctl --user start torpord’ starts it"
     private static let isSaid = Monitor(false)
 
-    /// How a user whose own supervisor does not run gets one.
+    /// A text that says how the user gets a supervisor of their own.
     static var hint: String {
         let file = paths.configuration
         guard !File.exists(file), let folder = File.parent(of: file) else {
@@ -20,8 +20,8 @@ enum OwnSupervisor {
         return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
     }
 
-    /// Why the machine's supervisor is not asked for a change; nil for a user who has no supervisor: neither a
-    /// configuration nor the state of an earlier run.
+    /// Why `torpor` does not ask the machine's supervisor for a change: the user has a configuration, or the state of
+    /// an earlier run, and so probably means their own supervisor. Nil if the user has neither.
     static var refusal: String? {
         let way: String
         if File.exists(paths.configuration) {
@@ -35,7 +35,7 @@ enum OwnSupervisor {
             + "--socket \(ControlSocket.machines)"
     }
 
-    /// Whether this is the first call in this process.
+    /// Whether this is the first call in this process, so that a notice is written only once.
     static func isFirst() -> Bool {
         isSaid.withLock { isSaid in
             defer { isSaid = true }
@@ -45,7 +45,7 @@ enum OwnSupervisor {
 }
 
 extension ManagerRequest {
-    /// Whether the request changes anything of apps or of the supervisor.
+    /// Whether the request changes anything in apps or in the supervisor.
     var isChange: Bool {
         switch self {
         case .verb(let request): request.verb != .wait

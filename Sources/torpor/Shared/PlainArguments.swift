@@ -2,7 +2,7 @@
 
 import TorporAPI
 
-/// The options that every verb has, without the argument parser.
+/// The values of the options that every verb has, for use without the argument parser.
 struct PlainOptions {
     var socket: String?
     package var json = false
@@ -13,8 +13,9 @@ extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
 }
 
-/// Parses simple command lines of the verbs that prompts, loops, scripts and probes call often. The argument parser
-/// would take longer than all the rest. Command lines with other options or with mistakes are left to the parser.
+/// Parses simple command lines of the verbs that prompts, loops, scripts and probes call often, because the argument
+/// parser would take longer than the rest of the command. Command lines with other options or with mistakes are left to
+/// the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)
@@ -74,12 +75,12 @@ enum PlainArguments {
     }
 }
 
-/// One of the verbs that ask for a state of apps, without the argument parser (see ``PlainArguments``).
+/// A verb that requests a state for apps, such as `suspend`, run without the argument parser (see ``PlainArguments``).
 struct PlainVerb {
     var request: VerbRequest
     var options: PlainOptions
 
-    /// The verb of this name; nil if it is none of these.
+    /// The verb with this name if it requests a state for apps; otherwise nil.
     static func verb(_ name: String) -> Verb? {
         switch name {
         case "start": .start

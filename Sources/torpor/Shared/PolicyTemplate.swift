@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files of a new policy's package. The package can be built as it is, and has what most policies need.
+/// The files of a new policy's package. The package can be built without changes, and contains what most policies need.
 struct PolicyTemplate {
     let names: PolicyNames
     /// The path of the folder with Torpor's policy kit.
@@ -17,7 +17,7 @@ struct PolicyTemplate {
         [("Makefile", makefile), ("\(names.name).c", cSource), ("README.md", readme(inC: true))]
     }
 
-    /// The path of the library that the build makes.
+    /// The path of the library that the build creates.
     func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/release/\(names.library)" }
 
     // MARK: Swift
@@ -118,7 +118,7 @@ struct PolicyTemplate {
         """
     }
 
-    /// The compiler's command line, which make runs.
+    /// The compiler's command line, which the makefile runs.
     var compilation: String {
         let include = kit + "/Sources/TorporPolicyABI/include"
         return "cc -O2 -g -shared -fPIC -I\(WrittenFile.quoted(include)) -o \(names.library) \(names.name).c"

@@ -3,7 +3,7 @@
 import CommandLinePages
 import Linux
 
-/// A line on a terminal's standard error that shows progress. The next output overwrites it.
+/// A line on standard error, on a terminal, that shows progress. The next output overwrites the line.
 final class Progress {
     private let isShown: Bool
     private var width = 0
@@ -24,8 +24,8 @@ final class Progress {
     }
 }
 
-/// Shows on a terminal, after half a second, what the verb waits for and for how long. There is only one line for
-/// that: if several objects wait, the first one that reaches half a second uses it.
+/// Shows on a terminal what the verb waits for, and for how long, once the wait takes half a second. There is only one
+/// line for this: if several objects wait, the first one that reaches half a second uses the line.
 final class Waiting: Sendable {
     private struct Row {
         var owner: ObjectIdentifier?
@@ -47,7 +47,7 @@ final class Waiting: Sendable {
         let began = Clock.monotonic()
         let owner = ObjectIdentifier(self)
         let isOver = isOver
-        // If no thread can be started, nothing is shown.
+        // If no thread can be started, nothing is shown, and the wait continues.
         try? WorkerThread.start(named: "waiting") {
             var next = began + Self.silence
             while isOver.wait(until: next, for: { isOver, _ in isOver ? true : nil }) == nil {
@@ -59,7 +59,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// Ends the wait and clears the line. Must be called before anything else is written.
+    /// Ends the wait and clears the line. Must be called before anything else is written to the terminal.
     func end() {
         guard isShown else { return }
         isOver.withLock { $0 = true }
@@ -87,7 +87,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// The text and the time, shortened to a single line of the terminal.
+    /// The text and the time, shortened so that they fit on one line of the terminal.
     private static func line(_ text: String, _ time: String) -> String {
         let room = (Terminal.columns(of: 2) ?? 80) - time.count - 5
         return (text.count > room ? text.prefix(max(0, room - 1)) + "…" : text) + " … " + time

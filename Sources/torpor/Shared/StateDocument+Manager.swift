@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 
 extension Failure {
-    /// Runs `body`. If it throws a fault, throws that as a failure of the command.
+    /// Runs `body`. If it throws a fault of a document, throws a failure of the command with the fault's text.
     static func of<T>(_ body: () throws(DocumentFault) -> T) throws(Failure) -> T {
         do throws(DocumentFault) {
             return try body()
@@ -35,7 +35,7 @@ extension StateDocument {
         }
     }
 
-    /// Gives the state and the mail to the app's supervisor.
+    /// Sends the state and the mail to the app's supervisor, which stores them for the app.
     func give(to manager: Manager) throws(Failure) {
         try Failure.of { () throws(DocumentFault) in
             try give { request throws(DocumentFault) in try Self.call(request, manager) }

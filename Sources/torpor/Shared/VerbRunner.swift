@@ -23,7 +23,7 @@ enum VerbRunner {
         return try run(request, PlainOptions(options))
     }
 
-    /// Runs a verb, which waits as the request says. Returns the results of the apps for which it succeeded.
+    /// Runs a verb, and waits if the request says so. Returns the results of the apps for which it succeeded.
     @discardableResult
     package static func run(_ request: VerbRequest, _ options: PlainOptions) throws -> [VerbResult] {
         let usesConfiguration = request.verb == .start || request.verb == .restart
@@ -69,6 +69,8 @@ enum VerbRunner {
         }
     }
 
+    /// Sends a request until it has a reply, and reports the results.
+    ///
     /// - Parameters:
     ///   - words: what the verb waits for, in words for the user.
     ///   - limit: the maximum time to wait, in milliseconds.
@@ -91,11 +93,11 @@ enum VerbRunner {
         let began = Clock.monotonic()
         let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
-        // The time that passed before the supervisor was replaced counts too.
+        // The limit also includes the time that passed before the supervisor was replaced.
         func left() -> Int64? {
             limit.map { max(0, (began + $0 - Clock.monotonic()).microseconds / 1000) }
         }
-        // The daemon applies the limit itself. The reserve on top of it is for a daemon that hangs.
+        // The daemon applies the limit itself. This timeout is longer, and only for a daemon that hangs.
         let reply = try manager.call(
             request(left(), token),
             deadline: limit.map { began + $0 },
@@ -103,7 +105,7 @@ enum VerbRunner {
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             guard isOnTerminal || Self.explainsLongWait(step, since: began) else { return }
-            // After an upgrade, the new supervisor repeats the app's current step: do not show it twice.
+            // After an upgrade, the new supervisor reports the app's current step again: do not show it twice.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
         }
@@ -176,7 +178,7 @@ enum VerbRunner {
     /// A sentence about the result for one app, without colours.
     static func sentence(_ result: VerbResult) -> String { sentence(result) { $0 } }
 
-    /// What the message says in addition to the app's name and state; nil if nothing.
+    /// The part of the result's message that adds something to the app's name and state; nil if there is none.
     private static func addition(_ result: VerbResult) -> String? {
         guard var message = result.message, !message.isEmpty else { return nil }
         if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }

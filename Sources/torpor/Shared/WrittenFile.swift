@@ -6,8 +6,8 @@ import Linux
 
 /// Texts for the user about a configuration file that a verb has written.
 package enum WrittenFile {
-    /// Says that the file was written, and what to do next. `origin`: what the file was made from; nil if that need
-    /// not be said.
+    /// A text that says that the file was written, and what to do next. `origin`: what the file was made from; nil if
+    /// the text need not name it.
     package static func text(_ file: String, origin: String? = nil) -> String {
         // These files belong to the system's service, which reloads them on request. A second torpord must not run
         // beside the service.

@@ -7,9 +7,9 @@ import Varlink
 /// Shows pictures on terminals with kitty's graphics protocol, which accepts PNG files
 /// (https://sw.kovidgoyal.net/kitty/graphics-protocol/).
 struct TerminalPictures {
-    /// The picture that is on the screen, and its place; nil if there is none.
+    /// The picture on the screen, and its place; nil if there is none.
     private var shown: (place: PicturePlace, snapshot: TopSnapshot)?
-    /// The picture's id in the terminal. Other programs are unlikely to use the same number.
+    /// The picture's id in the terminal: a number that other programs are unlikely to use.
     private static let number = 746_722
     /// The size of a chunk in bytes of Base64, which is the protocol's maximum.
     private static let part = 4096
@@ -42,7 +42,7 @@ struct TerminalPictures {
 
     private static func command(_ data: [UInt8], _ place: PicturePlace) -> String {
         let encoded = Base64.encode(data)
-        // Save and restore the cursor, so that its position stays where ncurses expects it.
+        // Save the cursor first and restore it at the end, because ncurses assumes that the cursor has not moved.
         var text = "\u{1b}7\u{1b}[\(place.row + 1);\(place.column + 1)H"
         var rest = encoded.utf8[...]
         var isFirst = true

@@ -16,7 +16,7 @@ final class TopEvents: Sendable {
         (self.path, self.since, self.feed, self.inbox) = (path, since, feed, inbox)
     }
 
-    /// The most past events that are requested at the start.
+    /// The maximum number of past events that are requested at the start.
     private static let most: Int64 = 4000
 
     func start() throws(Errno) { try WorkerThread.start(named: "top-events") { self.run() } }
@@ -30,7 +30,7 @@ final class TopEvents: Sendable {
             // If the supervisor was replaced, continue after the last event that the old one sent.
             request.after = sequence
             if sequence == nil { (request.since, request.limit) = (since, Self.most) }
-            // Errors are not reported here, because the feed gets and reports the same ones.
+            // Do not report errors here, because the feed gets and reports the same ones.
             if let client = try? VarlinkClient(path: path, timeout: .seconds(5)) {
                 _ = try? client.callMore(ManagerRequest.events(request).call) { reply in
                     pause = .milliseconds(20)

@@ -6,21 +6,22 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// What the screen shows about one app beside the list.
+/// What the screen shows about one app in addition to the list. The feed must read it.
 enum TopSubject: Hashable, Sendable {
     case none
     case details(String)
     case log(String)
 }
 
-/// Reads the supervisor's state every second, and the log or page of one app more often, on its own thread.
-/// Reconnects if the supervisor is replaced or lost.
+/// Reads the supervisor's state and the page of one app at an interval, or the log of one app more often, on its own
+/// thread. Reconnects if the supervisor is replaced or lost.
 final class TopFeed: Sendable {
     private struct Wishes {
         var subject = TopSubject.none
-        /// Whether to read the list early, because an event has arrived.
+        /// Whether to read the list before its interval has passed, because an event has arrived.
         var isHurried = false
-        /// Whether to read the memory report early, because memory pressure has begun or ended.
+        /// Whether to read the memory report before its interval has passed, because memory pressure has begun or
+        /// ended.
         var isMemoryHurried = false
     }
 
@@ -35,7 +36,8 @@ final class TopFeed: Sendable {
 
     /// The timeout of a call, in milliseconds.
     private static let patience: Int32 = 5000
-    /// The minimum interval between two lists: for a thousand apps, a list takes the supervisor some milliseconds.
+    /// The minimum interval between two readings of the list, because a list of a thousand apps takes the supervisor
+    /// some milliseconds.
     private static let soonest = Duration.milliseconds(200)
 
     func start() throws(Errno) { try WorkerThread.start(named: "top-feed") { self.run() } }
@@ -73,7 +75,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// The error as a sentence without advice, because the feed itself reconnects.
+    /// The error as a sentence without advice to the user, because the feed itself reconnects.
     static func sentence(_ error: VarlinkClientError) -> String {
         switch error {
         case .disconnected: "the supervisor has ended the connection"
@@ -114,8 +116,8 @@ final class TopFeed: Sendable {
                 }
                 if case .details(let app) = subject { try readDetails(of: app, &snapshot, client) }
                 onSuccess()
-                // Measure the interval from the reply: the supervisor measures again only a second after the last
-                // time.
+                // Measure the interval from the reply, because the supervisor takes new measurements only a second
+                // after the last ones.
                 last = Clock.monotonic()
             }
             try readLog(&log, subject, client)
@@ -144,8 +146,8 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// Whether the supervisor lets this user change apps. To learn this early, sends a verb for an app that cannot
-    /// exist.
+    /// Whether the supervisor lets this user change apps. To learn this before the user tries, sends a verb for an app
+    /// that cannot exist.
     private func mayChange(_ client: VarlinkClient) throws(VarlinkClientError) -> Bool {
         let request = VerbRequest(verb: .reset, apps: ["/"])
         do throws(VarlinkClientError) {
@@ -211,7 +213,7 @@ final class TopFeed: Sendable {
     private struct LogReading {
         var subject = TopSubject.none
         var cursor: String?
-        /// Whether nothing more can be read here, because the log is kept elsewhere.
+        /// Whether the log cannot be read any further here, because it is stored elsewhere.
         var isOver = false
     }
 

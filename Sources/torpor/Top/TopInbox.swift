@@ -4,7 +4,7 @@ import Linux
 import TopView
 import TorporAPI
 
-/// News for the screen from other threads.
+/// A message to the thread of the screen from another thread.
 enum TopNews: Sendable {
     case supervisor(SupervisorInfo)
     case list([AppSummary], asked: Int64)
@@ -21,7 +21,7 @@ enum TopNews: Sendable {
     case lost(String)
 }
 
-/// A queue of news from other threads, with a descriptor that becomes readable when it is not empty.
+/// A queue of news from other threads. Its descriptor becomes readable when the queue is not empty.
 final class TopInbox: Sendable {
     private let news = Monitor<[TopNews]>([])
     private let counter: EventCounter

@@ -3,8 +3,8 @@
 import CNCurses
 import TopView
 
-/// The colours of text. With 256 colours, they are close to the palette of Okabe and Ito, which colour-blind people
-/// can tell apart. Wherever a colour has a meaning, a sign or a word has the same meaning.
+/// The colours of text. With 256 colours, they are close to the palette of Okabe and Ito, which colour-blind people can
+/// tell apart. Colour is never the only sign of a meaning: a symbol or a word says the same.
 struct TopPalette {
     /// For each colour on each background, the ncurses colour pair and the style.
     private var pairs: [Int16]
@@ -13,7 +13,7 @@ struct TopPalette {
 
     private static let grounds = Style.Background.allCases.count
 
-    /// Creates the palette. The screen must be initialised before.
+    /// Creates the palette. The screen must be initialised first.
     init(hasColour wanted: Bool) {
         hasColour = wanted && has_colors() && start_color() == OK && torpor_nc_colours() >= 8
         colours = hasColour ? torpor_nc_colours() : 0

@@ -13,8 +13,8 @@ final class TopScreen {
     private var pictures = TerminalPictures()
     private var isOpen = true
 
-    /// Terminal types to use instead of unknown ones, by prefix. A type may be unknown if the user comes by ssh from
-    /// a newer machine.
+    /// Known terminal types to use in place of unknown ones, by the prefix of the unknown type. A type may be unknown
+    /// here if the user comes by ssh from a newer machine.
     private static let standIns = [
         ("tmux", "screen"), ("screen", "screen"), ("xterm", "xterm-256color"), ("alacritty", "xterm-256color"),
         ("foot", "xterm-256color"), ("wezterm", "xterm-256color"), ("rxvt", "xterm"),
@@ -56,8 +56,8 @@ final class TopScreen {
 
     deinit { close() }
 
-    /// Whether this process is in the terminal's foreground. In the background, a change of the terminal stops this
-    /// process (SIGTTOU), and a stopped process does not even end at SIGTERM.
+    /// Whether this process is in the terminal's foreground. In the background, a change of the terminal's modes stops
+    /// this process (SIGTTOU), and a stopped process does not even end at SIGTERM.
     var isForeground: Bool { TerminalDevice.isForeground(0) }
 
     /// Restores the terminal. Further calls have no effect.
@@ -83,7 +83,7 @@ final class TopScreen {
     /// modes.
     func redraw() {
         reset_prog_mode()
-        // If the keypad is not enabled now, ncurses enables it at the next read, and misreads the key pressed then.
+        // Enable the keypad now. Otherwise ncurses enables it only at the next read, and misreads the key pressed then.
         keypad(torpor_nc_screen(), true)
         shown = nil
     }

@@ -6,11 +6,11 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// `torpor top`: passes keys and news to the model, and draws the model's frames on the screen.
+/// Runs `torpor top`: passes keys and news to the model, and draws the model's frames on the screen.
 ///
-/// This is a class with small methods for a reason: with a loop around a value as large as the model, Swift's
-/// optimiser runs for a quarter of an hour (its loop-invariant code motion compares every pair of instructions for
-/// access to the same field).
+/// This is a class with small methods for a reason. With a loop around a value as large as the model, Swift's optimiser
+/// runs for a quarter of an hour. Its loop-invariant code motion then compares every pair of instructions for access to
+/// the same field.
 final class TopSession {
     private let path: String
     private let isFallback: Bool
@@ -21,12 +21,14 @@ final class TopSession {
     private var drawn = Duration.zero
     private var isDirty = true
 
-    /// How much history is loaded at the start, in microseconds. The timeline requests more if it needs more.
+    /// How much history is loaded at the start, in microseconds: one hour. The timeline requests more when it needs
+    /// more.
     private static let past: Int64 = 3_600_000_000
     /// The minimum time between two frames. A frame after a key is drawn at once.
     private static let shortest = Duration.milliseconds(30)
 
-    /// `isFallback`: the path is that of the machine's supervisor, since this user's own one does not run.
+    /// `isFallback`: whether the path is that of the machine's supervisor, used because this user's own supervisor does
+    /// not run.
     init(path: String, isFallback: Bool, delay: Duration, isASCII: Bool) throws(Failure) {
         (self.path, self.isFallback, self.delay) = (path, isFallback, delay)
         model.delay = Double(delay.microseconds) / 1e6
@@ -34,14 +36,14 @@ final class TopSession {
         model.host = (name ?? "").split(separator: "\n").first.map(String.init) ?? ""
         let isUTF8 = TerminalDevice.adoptLocale()
         if isASCII || !isUTF8 { model.characters = .ascii }
-        // The font of the Linux console has few glyphs.
+        // Use ASCII on the Linux console too, because its font has few glyphs.
         if model.characters == .ascii || ThisProcess.environment("TERM") == "linux" { model.glyphs = .ascii }
         model.now = Times.now
     }
 
     // MARK: One picture
 
-    /// Writes one frame as text or JSON. That takes two readings, because CPU use is the difference between them.
+    /// Writes one frame as text or JSON. Takes two readings, because CPU use is the difference between two.
     func once(json: Bool) throws {
         let manager = try Manager(socket: path)
         func list() throws(Failure) {
@@ -71,8 +73,8 @@ final class TopSession {
         guard !json else { return Output.document(document) }
         let asked = ThisProcess.environment("COLUMNS").flatMap { Int($0) }
         let columns = TerminalDevice.size(1)?.columns ?? asked ?? 120
-        // Make room for all apps, whatever the terminal's height: four lines above the list and two below it, which
-        // stay empty.
+        // Make the frame high enough for all apps, whatever the terminal's height: the list has four lines above it and
+        // two below it, which stay empty.
         model.size = .init(columns: max(40, min(columns, 2000)), rows: max(16, model.apps.count + 6))
         let grid = TopLayout.frame(model)
         let rows = (0..<4 + max(1, model.apps.count)).map { grid.text(ofRow: $0) }
@@ -104,7 +106,8 @@ final class TopSession {
                 message: "top needs a terminal, and \(which) is not one: use ‘torpor list’, or ‘torpor top --once’"
             )
         }
-        // Report an unreachable supervisor like every other verb, before this process takes control of the terminal.
+        // If the supervisor cannot be reached, report that as every other verb does, before this process takes control
+        // of the terminal.
         _ = try Manager(socket: path)
         let signals: TerminalSignals
         let inbox: TopInbox
@@ -172,7 +175,7 @@ final class TopSession {
         model.size = screen.size()
         while true {
             draw(screen)
-            // Draw a frame every second even without news, since the ages that it shows change.
+            // Draw a frame every second even without news, because the times and ages on the screen change.
             let next = drawn + (isDirty ? Self.shortest : .seconds(1))
             let left = max(.milliseconds(1), next - Clock.monotonic())
             guard (try? Descriptor.wait(poller.descriptor.raw, timeout: left)) == true else {
@@ -199,7 +202,7 @@ final class TopSession {
         (isDirty, drawn) = (false, now)
     }
 
-    /// Makes the next frame be drawn without delay, since the user waits for the effect of a key.
+    /// Makes the next frame come without delay, because the user waits for the effect of a key.
     private func drawAtOnce() { (isDirty, drawn) = (true, .zero) }
 
     private func handle(
@@ -253,7 +256,7 @@ final class TopSession {
         drawAtOnce()
     }
 
-    /// Makes the feed read what the current page shows.
+    /// Tells the feed to read what the current page shows.
     private func follow(_ talk: Workers) {
         let wanted = Self.subject(of: model)
         guard wanted != subject else { return }
@@ -286,7 +289,7 @@ final class TopSession {
         case .mayChange(let may): model.mayChange = may
         case .events(let events): model.take(events: events)
         case .history(let events, let since): model.take(history: events, since: since)
-        // Ignore data for a page that the user has left.
+        // Ignore data for a page that the user has left since.
         case .details(let app, let lines): if model.subject == app { model.details = lines }
         case .snapshot(let app, let snapshot): if model.subject == app { model.snapshot = snapshot }
         case .log(let app, let lines, let isFirst):

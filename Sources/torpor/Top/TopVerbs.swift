@@ -9,17 +9,17 @@ import Varlink
 /// Runs verbs, each on its own thread, and reports their results in the words of the command line.
 final class TopVerbs: Sendable {
     private let path: String
-    /// Whether the path is that of the machine's supervisor, since this user's own one does not run.
+    /// Whether the path is that of the machine's supervisor, used because this user's own supervisor does not run.
     private let isFallback: Bool
     private let inbox: TopInbox
     private let running = Monitor(0)
 
-    /// The most verbs that may run at the same time.
+    /// The maximum number of verbs that run at the same time.
     private static let most = 16
 
     init(path: String, isFallback: Bool, inbox: TopInbox) {
         (self.path, self.isFallback, self.inbox) = (path, isFallback, inbox)
-        // The screen is no place for the line about the machine's supervisor.
+        // Suppress the line that says that the machine's supervisor answers: it would be written over the screen.
         if isFallback { _ = OwnSupervisor.isFirst() }
     }
 

@@ -8,7 +8,8 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// What users are doing in apps, and its continuation in another app or on another machine.
+/// Verbs about activities, which are what users are doing in apps: lists them, and continues them in another app or on
+/// another machine.
 struct ActivityVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "activity",
@@ -117,15 +118,15 @@ struct ActivityContinue: ParsableCommand {
         var request = ContinueActivityRequest(type: document.activity.type)
         (request.to, request.from, request.given) = (to, document.app, document.activity)
         request.given?.needsState = document.state != nil
-        // First ask without changing anything. If the request is refused, the app's state on this machine must not be
-        // replaced.
+        // First ask whether the request would be accepted, without changing anything: if it is refused, the app's state
+        // on this machine must not be replaced.
         var question = request
         question.asksOnly = true
         let manager = try Manager(options)
         let reply = try manager.call(.continueActivity(question))
         if let state = document.state { try state.give(to: manager) }
-        // Name the app explicitly: the imported state belongs to this app, even if another app that continues such
-        // activities is used in between.
+        // Name the app explicitly, because the imported state belongs to this app. Without the name, another app that
+        // continues such activities could be chosen if it is used in between.
         request.to = reply["app"]?.stringValue ?? request.to
         try VerbRunner.run(request, options, wait: wait)
     }

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// Verbs that an app's own processes call, over `TORPOR_APP_SOCKET`.
+/// Verbs for an app's own processes, which use `TORPOR_APP_SOCKET`.
 struct AppVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "app",

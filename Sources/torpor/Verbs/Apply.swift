@@ -87,8 +87,8 @@ struct Apply: ParsableCommand {
         guard applied.apps.allSatisfy(\.ok), refused.isEmpty else { throw Failure(status: .failed, message: nil) }
     }
 
-    /// The policies that the supervisor does not use. Waits until all policies are loaded or refused, but at most 15
-    /// s: torpord gives up a library after 10 s if it loops while it is loaded.
+    /// The policies that the supervisor does not use. Waits until all policies are loaded or refused, but at most 15 s,
+    /// because torpord gives up after 10 s if a library hangs while it is loaded.
     private static func unusedPolicies(_ manager: Manager) throws -> [PolicyStatus] {
         let end = Clock.monotonic() + .seconds(15)
         while true {

@@ -106,7 +106,7 @@ struct Check: ParsableCommand {
         return text + announced(configuration) + sleepless(configuration)
     }
 
-    /// A line for each service that Avahi announces on the local network.
+    /// A text with one line for each service that the apps announce on the local network through Avahi.
     private static func announced(_ configuration: TorporConfiguration) -> String {
         configuration.apps.flatMap { app in
             app.announcements.map { announcement in

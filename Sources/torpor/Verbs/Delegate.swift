@@ -76,7 +76,7 @@ struct DelegateVerb: ParsableCommand {
                 _ = try AppSide.socket()
                 return
             }
-            // Without a supervisor there are no messages, so this process is simply replaced by the program.
+            // Without a supervisor there are no messages, so this process just executes the program.
             let path = try AppSide.program(words[0])
             let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
             throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")

@@ -120,8 +120,8 @@ struct DesktopSync: ParsableCommand {
         return home + "/.local/share/applications"
     }
 
-    /// How entries run this program. They name the socket unless it is that of the user's own supervisor, which
-    /// `torpor` finds by itself.
+    /// The command by which desktop entries run this program. It names the socket unless that is the socket of the
+    /// user's own supervisor, which `torpor` finds by itself.
     private static func command(_ socket: String) -> DesktopEntry.Command {
         var command = DesktopEntry.Command()
         let onPath = ["/usr/bin/torpor", "/usr/local/bin/torpor"]
@@ -134,7 +134,7 @@ struct DesktopSync: ParsableCommand {
 
     // MARK: Afterwards
 
-    /// The program that updates the list by which desktops find the app for a URL or a file.
+    /// The program that updates the list in which desktops look up the app for a URL or a file.
     private static let indexer = "update-desktop-database"
 
     private static func updateDatabase(_ path: String) {

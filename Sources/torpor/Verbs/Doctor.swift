@@ -40,7 +40,8 @@ struct Doctor: ParsableCommand {
             + machine.all
     }
 
-    /// Whether a supervisor that is started now would find a configuration, and how many apps that has.
+    /// Whether a supervisor that is started now would find a configuration, and the number of apps in that
+    /// configuration.
     private static func ownConfiguration() -> (apps: Int, DoctorCheck) {
         switch ConfigurationLoader.load(path: nil, environment: ThisProcess.variables) {
         case .success(let configuration):

@@ -6,8 +6,8 @@ import Linux
 import ProtectionKeys
 import TorporAPI
 
-/// The keys that this process has given to the kernel. They are removed again if the unlock fails, or if a signal ends
-/// this process before the unlock: otherwise root could read data that counts as locked.
+/// The keys that this process has given to the kernel. If the unlock fails, or a signal ends this process before it,
+/// the keys are removed again, because root could otherwise read data that counts as locked.
 final class GivenKeys: Sendable {
     private struct State {
         var keys: [Encryption.Identifier] = []
@@ -25,7 +25,8 @@ final class GivenKeys: Sendable {
         try Failure.of { () throws(Errno) in
             let signals = try TerminalSignals()
             let raw = signals.descriptor.raw
-            // Only that thread reads `signals`, and it keeps the object alive.
+            // Passing `signals` to the thread is safe, because only that thread reads it, and the thread keeps the
+            // object alive.
             nonisolated(unsafe) let source = signals
             try WorkerThread.start(named: "signals") { [self] in
                 while (try? Descriptor.wait(raw, timeout: nil)) ?? false {
@@ -55,7 +56,7 @@ final class GivenKeys: Sendable {
         for problem in problems { ThisProcess.complain(problem) }
     }
 
-    /// Called when the unlock is done: the folder then stays open.
+    /// Called when the unlock has succeeded: the keys stay in the kernel.
     func keep() { state.withLock { $0.isKept = true } }
 
     /// Removes the keys that the kernel did not have before. Does nothing after ``keep()``.
@@ -69,7 +70,7 @@ final class GivenKeys: Sendable {
 }
 
 /// The user for whom pam_exec runs ‘torpor protect unlock’. pam_exec passes only PAM's own variables as environment. If
-/// a display manager or `login` calls it, it runs as root.
+/// a display manager or `login` calls pam_exec, this process runs as root.
 enum PAMUser {
     /// If the user has a supervisor of their own, switches this process to that user. Returns the path of the socket of
     /// the supervisor whose data must be unlocked.
@@ -78,12 +79,13 @@ enum PAMUser {
             throw Failure(status: .usage, message: "--pam is for pam_exec, which sets PAM_USER")
         }
         let path = named ?? ControlSocket.own(of: user.uid, home: user.home)
-        // The folder of a user's own socket belongs to that user: only the user can write to /run/user/UID.
+        // A user's own socket is in a folder that belongs to the user, because only the user can write to
+        // /run/user/UID.
         let owner = File.parent(of: path).flatMap { try? File.status($0) }?.uid
         guard File.exists(path), owner == user.uid else { return named ?? ControlSocket.machines }
         if Users.effectiveUID == 0, user.uid != 0 {
             try Failure.of { () throws(Errno) in try Users.become(user) }
-            // Repeat this, because a change of the user resets it.
+            // A change of the user makes this process's memory readable for other processes again, so protect it again.
             try Asked.keepPrivate()
         }
         return path

@@ -93,7 +93,7 @@ struct PlainHealth {
         }
         if apps.isEmpty { problems += supervisor.troubles.map { Problem(sentence: $0) } }
         for app in summaries {
-            // Skip scenes without a process that only a template or a pattern names: for scenes, that is normal.
+            // Skip scenes without a process, unless they are named exactly: for a scene, it is normal to have none.
             if state == nil, app.isUnattached, !apps.contains(app.name) { continue }
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
@@ -115,7 +115,7 @@ struct PlainHealth {
         for problem in problems { Complaint.say(problem.sentence) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        // There are no problems, so every other app that is not up is down on purpose.
+        // There are no problems, so every app that is not up is down on purpose.
         let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
         let waiting = summaries.count - up - stopped
         let others = [
@@ -130,7 +130,7 @@ struct PlainHealth {
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {
         switch supervisor.phase {
-        // If apps are named on the command line, it does not matter that other apps are still starting.
+        // If the command line names apps, it does not matter that torpord is still starting other apps.
         case "starting" where apps.isEmpty: Problem(sentence: "torpord is still starting")
         case "ending": Problem(sentence: "torpord is ending its apps")
         default: nil

@@ -92,7 +92,7 @@ enum EventText {
 }
 
 extension Terminal {
-    /// The colour of an event that is an end which no user asked for; nil for other events.
+    /// The colour of an event that records the end of an app which no user asked for; nil for other events.
     fileprivate static func colour(ofEvent event: EventRecord) -> Colour? {
         switch event.kind {
         case "state": colour(ofState: event.to ?? "")

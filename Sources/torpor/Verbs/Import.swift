@@ -99,7 +99,7 @@ struct Import: ParsableCommand {
         if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
     }
 
-    /// Imports the file. For docker run, PATH may be the command line itself, as one word or as several.
+    /// Imports the file. For `docker run`, PATH may be the docker command line itself, as one word or as several.
     private static func read(
         _ paths: [String],
         _ kind: SourceKind?,
@@ -126,7 +126,7 @@ struct Import: ParsableCommand {
         )
     }
 
-    /// Prints each remark on one line, and a summary as the last line.
+    /// Prints each remark on one line, and then a summary on the last line.
     private static func tell(_ result: ImportedConfiguration) {
         let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
         func line(_ name: String?, _ remark: Remark) -> String {
@@ -164,7 +164,7 @@ struct Import: ParsableCommand {
 
 /// Functions that `import` and `init` share.
 enum ImportFiles {
-    /// Reads the files of this machine.
+    /// A source tree that reads the files of this machine.
     static var live: SourceTree {
         func bound(_ resource: String) -> SourceTree.Bound? {
             guard let number = ThisProcess.resources.first(where: { $0.name == resource })?.number,
@@ -189,9 +189,9 @@ enum ImportFiles {
         return tree
     }
 
-    /// The absolute path of a source. Symlinks to folders are kept, such as /srv/shop/current, so that the result does
+    /// The absolute path of a source. Symlinks to folders, such as /srv/shop/current, are kept, so that the result does
     /// not depend on one release. But if the source has relative paths that lead out of its folder, the symlinks are
-    /// resolved, because those paths start at the folder that a symlink leads to. A remark then says so.
+    /// resolved, because such paths start at the folder to which a symlink leads. A remark then says so.
     static func source(_ path: String, _ tree: SourceTree) -> (path: String, remark: String?) {
         let real = absolute(path)
         let given = path.hasPrefix("/") ? path : workingDirectory + "/" + path
@@ -214,7 +214,7 @@ enum ImportFiles {
         )
     }
 
-    /// The working directory by the path that the shell uses, in which symlinks are not resolved.
+    /// The working directory as the shell names it, with symlinks not resolved.
     private static var workingDirectory: String {
         let here = ThisProcess.directory
         guard let named = ThisProcess.environment("PWD"), named.hasPrefix("/"),
@@ -234,8 +234,7 @@ enum ImportFiles {
 
     static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }
 
-    /// Writes the file. Users who cannot read the sources must not be able to read it either, since it may contain
-    /// passwords.
+    /// Writes the file. It gets no more readers than its sources have, because it may contain passwords.
     static func write(_ text: String, to path: String, like sources: [String]) throws(Failure) {
         var mode: UInt32 = 0o644
         for source in sources {

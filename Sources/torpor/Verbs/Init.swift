@@ -56,7 +56,7 @@ struct Init: ParsableCommand {
     private struct Source {
         var path: String
         var name: String
-        /// What kind of file it is; nil for a program.
+        /// The kind of the file, such as the other supervisor's name; nil if the file is a program.
         var title: String?
     }
 
@@ -85,7 +85,7 @@ struct Init: ParsableCommand {
         result.translatedCount == 1 ? "1 app" : "\(result.translatedCount) apps"
     }
 
-    /// A sentence that says why a source was not imported, and how to import it.
+    /// A sentence that says why a source was not imported, and how the user can import it.
     private static func remark(on source: Source, _ file: String) -> String {
         let verb = "‘torpor import \(WrittenFile.quoted(source.path))’"
         do throws(ImportError) {

@@ -80,7 +80,7 @@ struct PlainList {
         var shown = table(heads, row)
         if apps.contains(where: { $0.title != nil }) {
             let titled = table(heads + ["TITLE"]) { row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
-            // On a terminal, add the extra column only if every line still fits.
+            // On a terminal, use the table with the extra column only if every line still fits.
             if titled.fits { shown = titled }
         }
         Output.page(shown.text)

@@ -102,7 +102,7 @@ struct MailboxVerb: ParsableCommand {
         Output.page(table.text)
     }
 
-    /// Whether the app has the message, and for which time; otherwise how it wakes the app.
+    /// The state of a message: if the app has got it, how many times; otherwise, how the message wakes the app.
     private static func state(_ mail: MailInfo) -> String {
         guard mail.inFlight else { return mail.wake ?? "-" }
         return mail.attempts > 1 ? "in delivery, attempt \(mail.attempts)" : "in delivery"

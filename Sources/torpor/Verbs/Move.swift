@@ -70,15 +70,16 @@ struct Move: ParsableCommand {
             done.mail = document.mail?.count ?? 0
             return say(done, isPlan: true)
         }
-        // From here on, a signal ends the move only between two steps. Otherwise a signal could leave the app without a
-        // machine that owns it.
+        // From here on, handle signals only between two steps. A signal in the middle of a step could leave the app
+        // without a machine that owns it.
         for number in Self.signals { try? Signal.block(number) }
         try end(manager)
         do throws(Failure) {
             try requireNoSignal()
             let document = try StateDocument.read(name, manager, withMail: false)
             done.bytes = document.state?.count ?? 0
-            // If a standby process of the app runs there, end it: it would not get the imported state.
+            // If a standby process of the app runs on the other machine, end it, because it would not get the imported
+            // state.
             if other["pid"]?.intValue != nil { try there.run(["disown", name, "--stop"]) }
             try there.run(
                 ["state", "import", name],
@@ -95,8 +96,8 @@ struct Move: ParsableCommand {
             try bringUp(there, as: here)
         } catch {
             let failure = error
-            // The other machine may own the app although the connection was lost, or may still become the owner, if
-            // ‘own’ is on its way.
+            // The connection was lost, but the other machine may own the app already, or become the owner if ‘own’ is
+            // still on its way.
             do throws(Failure) {
                 try there.run(["disown", name, "--stop"])
                 guard isOwned || failure.status != .noSupervisor else { throw failure }
@@ -132,8 +133,8 @@ struct Move: ParsableCommand {
         throw Failure(status: .failed, message: "the move was interrupted")
     }
 
-    /// If the app ran on this machine, starts it or wakes it on the other machine. Owning the app does not always do
-    /// that: not if a user has stopped it there, if it has failed, or if its configuration launches it on demand.
+    /// If the app ran on this machine, starts or wakes it on the other machine. Ownership alone does not always do
+    /// that: a user may have stopped the app there, it may have failed, or its configuration may launch it on demand.
     private func bringUp(_ there: OtherMachine, as here: AppSummary) throws(Failure) {
         let isWanted = [AppState.active, .inactive].contains { $0.rawValue == here.goal }
         guard isWanted || here.goal == AppState.background.rawValue else { return }
@@ -238,7 +239,7 @@ struct Move: ParsableCommand {
     }
 }
 
-/// The parts of an app that a move has transferred.
+/// What a move has transferred, for the report to the user.
 private struct MoveReport {
     var app: String
     var host: String
@@ -261,17 +262,17 @@ private struct MoveReport {
     }
 }
 
-/// The other machine, where commands are run by ssh.
+/// The other machine, on which commands are run by ssh.
 private struct OtherMachine {
     var host: String
     var ssh: [String]
-    /// The longest time of a command.
+    /// The time limit of a command.
     var limit: Duration
 
-    /// The longest answer that is read.
+    /// The maximum size of a command's output, in bytes.
     private static let mostAnswer = 4 << 20
 
-    /// The state of the app there, as ‘torpor status --json’ describes it.
+    /// The app's state on the other machine, as ‘torpor status --json’ describes it.
     func status(of app: String) throws(Failure) -> JSON {
         let answer = try run(["status", app, "--json"], codes: [0, Outcome.notRunning.rawValue])
         guard let status = try? JSON.parse(answer[...]) else {
@@ -303,8 +304,8 @@ private struct OtherMachine {
 
     /// Runs a verb of torpor on the other machine, and returns its output.
     ///
-    /// Fails with the status `noSupervisor` if torpor gave no answer, so that it is unknown whether the verb was
-    /// carried out.
+    /// Fails with the status `noSupervisor` if torpor gave no answer: it is then unknown whether the verb was carried
+    /// out.
     ///
     /// - Parameter codes: the exit statuses that mean success.
     @discardableResult
@@ -356,8 +357,8 @@ private struct OtherMachine {
         let file = try Memory.file(named: "torpor-move")
         try Descriptor.writeAll(file.raw, input)
         _ = try File.seek(file.raw, to: 0)
-        // Limit the file's size: an endless output then fails on the other machine, instead of using up memory on this
-        // one.
+        // The output goes to a file of limited size. So if a command writes without end, it fails on the other machine,
+        // and does not use up memory on this one.
         let output = try Memory.file(named: "torpor-answer", size: UInt64(Self.mostAnswer))
         try Memory.bound(output.raw)
         let child = try ChildProcess(

@@ -99,7 +99,7 @@ struct Open: ParsableCommand {
         Output.page(handlers.map { "\(Terminal.harmless($0.app)) (by its \($0.by))\n" }.joined())
     }
 
-    /// The target for an argument: a file if one of that name exists, otherwise a URL.
+    /// Interprets an argument: as a file if a file of that name exists, otherwise as a URL.
     private func found(_ given: String) throws -> OpenRequest.Target {
         // Desktops pass files to programs as file:// URLs.
         let isFileURL = given.utf8.starts(with: "file://".utf8)

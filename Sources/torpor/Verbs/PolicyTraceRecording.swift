@@ -20,7 +20,8 @@ final class TraceRecording {
     private var events = 0
     private var headers = 0
 
-    /// Signals that end the recording. They are handled between two lines, so that the file has no partial line.
+    /// Signals that end the recording. They are handled only between two lines, so that the file contains no partial
+    /// line.
     private static let endings = [Signal.interrupt, Signal.terminate, Signal.hangup]
 
     init(path: String, every: TimeLimit?, limit: TimeLimit?, isQuiet: Bool) {
@@ -75,7 +76,8 @@ final class TraceRecording {
             if output == nil { output = try open() }
             guard let output else { return }
             if let failure = bytes.withUnsafeBytes({ Descriptor.writeAll(output.raw, $0).failure }) {
-                // Remove a partial line, which would look like damage. If the output is a pipe, that is not possible.
+                // Remove a partial line, which would look like a damaged file. If the output is a pipe, this is not
+                // possible.
                 try? File.truncate(output.raw, to: written)
                 throw failure
             }

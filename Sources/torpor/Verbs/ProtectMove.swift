@@ -57,7 +57,7 @@ struct ProtectMove: ParsableCommand {
         do {
             result = try move(root, name)
         } catch {
-            // Without waiting: if data was locked during the move, the launch waits for the unlock.
+            // Do not wait for the launch: if data was locked during the move, the launch waits for the unlock.
             if wasRunning { try? Self.ask(.start, name, manager, waits: false) }
             throw error
         }
@@ -77,7 +77,7 @@ struct ProtectMove: ParsableCommand {
         if wasRunning { try Self.ask(.start, name, manager) }
     }
 
-    /// Ends the app, if that is wanted. Returns whether it is to be started again.
+    /// Ends the app if the user has agreed. Returns whether the app must be started again.
     private func end(_ name: String, _ list: [JSON], _ info: ProtectionInfo, _ manager: Manager) throws -> Bool {
         guard let app = list.first, app["state"]?.stringValue != "not-running" || app["transition"]?.stringValue != nil
         else { return false }
@@ -87,7 +87,7 @@ struct ProtectMove: ParsableCommand {
                 message: "\(name) is running: stop it first, or add --stop; nothing is changed"
             )
         }
-        // Known already: the app need not be ended to learn it.
+        // Check this before the app is ended, because locked data could not be moved.
         guard info.state == "unlocked" else {
             throw Failure(
                 status: .failed,
@@ -102,7 +102,7 @@ struct ProtectMove: ParsableCommand {
         var request = VerbRequest(verb: verb, apps: [name])
         request.wait = waits
         request.token = .random()
-        // The next launch continues where this run was.
+        // A stopped app keeps its state, so that its next launch continues where this run ended.
         request.keepState = verb == .stop
         let reply = try manager.call(.verb(request))
         let results = try Manager.read { () throws(FieldError) in
@@ -113,7 +113,8 @@ struct ProtectMove: ParsableCommand {
         }
     }
 
-    /// Has torpor-protect move the files, outside of torpord. It ends with this process, also by an interrupt.
+    /// Makes torpor-protect move the files, outside of torpord. torpor-protect ends with this process, also if the user
+    /// interrupts it.
     private func move(_ root: String, _ name: String) throws -> JSON {
         guard let program = ThisProcess.companion("torpor-protect", variable: "TORPOR_PROTECT") else {
             throw Failure(
@@ -140,7 +141,8 @@ struct ProtectMove: ParsableCommand {
         throw Failure(status: .failed, message: Terminal.harmless(why))
     }
 
-    /// Has torpord look at the folder again, so that what it shows of it is right. Returns what it shows.
+    /// Makes torpord inspect the folder again, so that the state that torpord reports for it is current. Returns that
+    /// state.
     private func lookAgain(_ name: String, _ manager: Manager) -> ProtectionInfo? {
         var last: ProtectionInfo?
         for _ in 0..<Self.mostLooks {
@@ -151,6 +153,6 @@ struct ProtectMove: ParsableCommand {
         return last
     }
 
-    /// While data is locked, torpord looks at the folder only at the next unlock.
+    /// The maximum number of attempts. While data is locked, torpord inspects the folder only at the next unlock.
     private static let mostLooks = 20
 }

@@ -131,13 +131,15 @@ struct ProtectUnlock: ParsableCommand {
             do {
                 reply = try manager.call(.unlockData)
             } catch {
-                // torpord was still locking data, and has removed the keys from the kernel. Give the keys once more.
+                // torpord was still locking data, which removes the keys from the kernel. Give the kernel the keys once
+                // more.
                 guard let given else { throw error }
                 try given.give()
                 reply = try manager.call(.unlockData)
             }
         } catch {
-            // Perhaps only the reply was lost. Keep the keys in the kernel if torpord has unlocked data.
+            // The unlock may have succeeded and only the reply may be lost. Keep the keys in the kernel if torpord has
+            // unlocked data.
             let now = try? ProtectedApps.read(manager.call(.protection))
             if now?.contains(where: { $0.state == "unlocked" && $0.kind == "complete" }) != true { given?.takeBack() }
             throw error
@@ -243,7 +245,7 @@ enum ProtectedApps {
         }
     }
 
-    /// The folder that contains all protected folders. It exists once torpord has opened or closed one of them.
+    /// The folder that contains all protected folders. torpord creates it when it first opens or closes one of them.
     static func root(_ apps: [ProtectionInfo]) -> String? {
         apps.first.flatMap { File.parent(of: $0.folder) }.flatMap { File.parent(of: $0) }
     }
@@ -261,7 +263,7 @@ enum Asked {
     /// How long a command may keep running after it has output the passphrase.
     private static let patience = Duration.seconds(5)
 
-    /// Keeps secrets out of core dumps, and from other processes of the same user.
+    /// Keeps this process's memory out of core dumps, and unreadable for other processes of the same user.
     static func keepPrivate() throws {
         try Failure.of { () throws(Errno) in
             try Confinement.dumpNoCore()
@@ -287,7 +289,7 @@ enum Asked {
         }
         if isTyped { try? ThisProcess.write("\n", to: 2) }
         guard let secret else { throw Failure(status: .failed, message: "the \(what) has more than 1024 bytes") }
-        // The user has typed Control-C. It causes no signal here, because the terminal is read without echo.
+        // The user has typed Control-C. In this mode of the terminal, it is an ordinary character and causes no signal.
         if isTyped, secret.bytes.contains(3) { throw Failure(status: .failed, message: "cancelled") }
         return secret
     }
@@ -297,8 +299,8 @@ enum Asked {
         let program = try AppSide.program(command[0])
         let (secret, status) = try Failure.of { () throws(Errno) -> (Secret?, Int32?) in
             let pipe = try Descriptor.pipe()
-            // If standard error is not a terminal, discard the command's messages: they might contain the passphrase,
-            // and must not get into a log.
+            // If standard error is not a terminal, discard the command's messages. They might contain the passphrase,
+            // which must not get into a log.
             let nothing = try File.open("/dev/null", [.readWrite])
             // The kernel kills the command when this process ends. torpord ends this process if data is locked.
             let child = try ChildProcess(

@@ -52,7 +52,7 @@ struct Reports: ParsableCommand {
         Output.page(reports.map { ReportPage($0, corePattern: pattern).text }.joined(separator: "\n"))
     }
 
-    /// A line for each report, the newest last, and how to see one in full.
+    /// A list with one line for each report, the newest last, and a hint how to see a whole report.
     private static func list(_ reports: [Report]) -> String {
         var table = Table(["TIME", "APP", "RUN", "REASON", "WHY"], rightAligned: [2], whole: [0, 1])
         for report in reports.reversed() {

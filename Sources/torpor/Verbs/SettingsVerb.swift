@@ -83,7 +83,7 @@ struct SettingsVerb: ParsableCommand {
         return .init(String(text[..<sign]), String(text[text.utf8.index(after: sign)...]))
     }
 
-    /// The most bytes that are read from a file: more than 200 settings of 4 KiB need.
+    /// The maximum number of bytes that are read from a file. It is enough for 200 settings of 4 KiB.
     private static let mostBytes = 2 << 20
 
     private static func read(_ path: String) throws -> [SetSettingsRequest.Value] {

@@ -7,7 +7,7 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// The states of apps, for users who move an app to another machine.
+/// Verbs that export and import the saved states of apps, for users who move an app to another machine.
 struct StateVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "state",

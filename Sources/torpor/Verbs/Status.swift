@@ -68,7 +68,7 @@ struct PlainStatus {
         if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
     }
 
-    /// The app's last events. Empty if they cannot be read, since the rest of the status is still useful.
+    /// The app's last events. Empty if they cannot be read, because the rest of the status is still useful.
     private func events(of app: String, _ manager: Manager) -> [EventRecord] {
         var request = EventsRequest()
         request.app = app

@@ -25,11 +25,11 @@ struct Suspend: ParsableCommand {
         Self.hint(try VerbRunner.run(request, options, wait: wait), PlainOptions(options))
     }
 
-    /// How many apps are asked for what wakes them.
+    /// The maximum number of suspended apps for which the supervisor is asked what wakes them.
     private static let mostAsked = 64
 
-    /// Warns of apps that no event will wake: in contrast to those that the supervisor suspends, a user must bring
-    /// them back. On a terminal, also names the expected events that will not wake an app.
+    /// Warns of apps that no event will wake, because only a user can bring these back. On a terminal, also names the
+    /// expected events that will not wake an app.
     static func hint(_ results: [VerbResult], _ options: PlainOptions) {
         let apps = results.filter { $0.state == "suspended" }.map(\.app)
         guard !apps.isEmpty, let manager = try? Manager(options) else { return }

@@ -7,7 +7,7 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Gives scripts background tasks.
+/// Lets scripts use background tasks.
 struct TaskVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "task",
@@ -126,7 +126,7 @@ struct TaskEnd: ParsableCommand {
         if output.json { Output.document(["name": .string(name), "ok": true]) }
     }
 
-    // sd_notify messages get no reply, so first ask whether the task exists.
+    // Ask first whether the task exists, because sd_notify messages get no reply that could say so.
     private func requireTask() throws(Failure) {
         guard AppSide.environment.notifySocket != nil, AppSide.environment.socket != nil else { return }
         let tasks = try AppSide.call(.state)["tasks"]?.arrayValue ?? []
@@ -137,7 +137,8 @@ struct TaskEnd: ParsableCommand {
     }
 }
 
-/// Begins or ends a named task by sd_notify. Unlike a task that belongs to a connection, it ends only on request.
+/// Begins or ends a named task by sd_notify. Such a task ends only on request, unlike a task that belongs to a
+/// connection.
 enum TaskNotice {
     static func say(_ field: String, _ name: String) throws {
         guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {

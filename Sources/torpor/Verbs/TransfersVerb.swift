@@ -80,7 +80,7 @@ struct TransfersVerb: ParsableCommand {
         Output.write(count == 1 ? "1 transfer cancelled\n" : "\(count) transfers cancelled\n")
     }
 
-    /// Shows all transfers again every second, by polling, since progress causes no events.
+    /// Shows all transfers again every second. Polls them, because progress causes no events.
     private func followAll(_ manager: Manager) throws {
         Output.endWithReader()
         var before: [Int64: TransferInfo] = [:]

@@ -100,7 +100,7 @@ struct Unhandled: ParsableCommand {
         return table
     }
 
-    /// The item's topic; if the item is a URL, the URL itself.
+    /// The topic of the item. If the item is a URL, the URL itself.
     private static func topic(of item: UnhandledInfo) -> String {
         if let url = item.payload?["url"]?.stringValue, item.topic == OpenedURL.topic {
             let line = Terminal.harmless(url)
@@ -143,7 +143,7 @@ struct Unhandled: ParsableCommand {
         Output.write(count == 1 ? "1 message dropped\n" : "\(count) messages dropped\n")
     }
 
-    /// Shows the unhandled messages, and again whenever the supervisor reports new ones.
+    /// Shows the unhandled messages, and shows them again whenever the supervisor reports new ones.
     private func followAll(_ manager: Manager) throws {
         Output.endWithReader()
         var shown: Set<Int64> = []

@@ -71,7 +71,7 @@ struct Upgrade: ParsableCommand {
         return try Manager.read { () throws(FieldError) in try SupervisorInfo(json: reply) }
     }
 
-    /// What identifies the process of each running app, to see whether it is still the same later.
+    /// Numbers that identify the process of each running app, to find out later whether the app still has that process.
     private static func running(_ manager: Manager, _ deadline: Duration) throws(Failure) -> [String: [Int64]] {
         let reply = try manager.call(.list, deadline: deadline)
         let apps = try Manager.read { () throws(FieldError) in

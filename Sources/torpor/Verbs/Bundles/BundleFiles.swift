@@ -106,7 +106,7 @@ enum BundleFiles {
         }
     }
 
-    /// The manifest of a bundle that this machine can run.
+    /// The manifest of a bundle. Fails if this machine cannot run the bundle.
     static func runnable(_ text: [UInt8], _ files: FileTable) throws(BundleFault) -> BundleManifest {
         let manifest = try checked(text, files, file: "manifest.toml")
         let missing = BundleNeeds.missing(manifest.needs)
@@ -138,13 +138,13 @@ enum BundleFiles {
 /// Checks what a bundle requires of the machine (`needs` in its manifest).
 enum BundleNeeds {
     private enum Lack {
-        /// The machine does not meet the requirement. In words: what is missing.
+        /// The machine does not meet the requirement. The text says what is missing.
         case missing(String)
         /// This torpor does not know the requirement.
         case unknown
     }
 
-    /// The requirements that this machine does not meet, in words.
+    /// The requirements that this machine does not meet, as texts for the user.
     static func missing(_ needs: [String]) -> [String] {
         needs.compactMap { need in
             switch lack(need) {
@@ -160,7 +160,7 @@ enum BundleNeeds {
         needs.filter { if case .unknown = lack($0) { true } else { false } }
     }
 
-    /// What a machine lacks that does not meet a requirement; nil if this machine meets it.
+    /// What the machine lacks to meet a requirement; nil if it meets the requirement.
     private static func lack(_ need: String) -> Lack? {
         let words = need.split(whereSeparator: { $0 == " " }).map(String.init)
         guard let kind = words.first else { return nil }

@@ -175,8 +175,7 @@ struct BundleVerify: ParsableCommand {
             let result = try BundleFiles.complain("\(bundle) \(version)") { () throws(BundleFault) in
                 try store.inspectFolders(of: bundle)
                 let result = try store.check(bundle, version, keys: keys)
-                // The signature is valid, but the folder may contain a different bundle from the one that its name
-                // says.
+                // The signature is valid, but check that the folder contains the bundle that its name says.
                 let manifest = try BundleFiles.checked(result.text, result.files, file: "manifest.toml")
                 guard manifest.name == bundle, manifest.version == version else {
                     throw BundleFault("its folder contains \(manifest.name) \(manifest.version)")
