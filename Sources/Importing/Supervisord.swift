@@ -76,7 +76,7 @@ enum Supervisord {
     }
 
     /// The maximum number of programs that a remark names.
-    private static let mostNamed = 10
+    private static let mostNamed = 100
 
     /// Adds remarks about differences from supervisord that concern all programs.
     private static func general(_ result: inout ImportedConfiguration) {

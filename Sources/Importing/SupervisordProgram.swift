@@ -56,6 +56,7 @@ struct SupervisordProgram {
             variables: tree.variables
         )
         expansion.ofSupervisord = defaults.variables
+        expansion.currentOfSupervisord = defaults.currentVariables
         if let group { program["tags"] = .strings([group.name]) }
         let priority = self.number("priority", SupervisordPriority.usual, in: -1_000_000...1_000_000, &program)
         program.priority = SupervisordPriority(group: group?.priority ?? priority, own: priority)
@@ -357,7 +358,8 @@ struct SupervisordProgram {
         _ program: inout ImportedProgram
     ) -> Int {
         guard let text = section[key] else { return usual }
-        let expansion = SupervisordExpansion(values: ["here": folder, "program_name": name], variables: tree.variables)
+        var expansion = SupervisordExpansion(values: ["here": folder, "program_name": name], variables: tree.variables)
+        expansion.currentOfSupervisord = defaults.currentVariables
         if let expanded = try? expansion.now(text), let value = Int(expanded.trimmed), range.contains(value) {
             return value
         }

@@ -56,6 +56,9 @@ enum SupervisordSections {
 /// The values of `[supervisord]` that apply to all programs.
 struct SupervisordDefaults {
     private(set) var variables = OrderedTable<String>()
+    /// The same variables with all others in their values replaced by their current values. A variable that names one
+    /// that is not set is missing.
+    private(set) var currentVariables = OrderedTable<String>()
     private(set) var directory: String?
     private(set) var user: String?
     private(set) var umask: String?
@@ -96,6 +99,9 @@ struct SupervisordDefaults {
                     "it is not KEY=\"value\",KEY=\"value\""
                 )?.map { ($0.name, $0.value) } ?? []
             )
+        for (name, value) in SupervisordValues.environment(section["environment"] ?? "") ?? [] {
+            currentVariables[name] = try? expansion.now(value)
+        }
         user = read("user", expansion.now, "")
         // root is the default, so it need not be written for each program.
         if let name = user, ["root", "0"].contains(name) { user = nil }

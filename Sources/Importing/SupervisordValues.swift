@@ -21,6 +21,8 @@ struct SupervisordExpansion {
     var hidden: Set<String> = []
     /// The values that `[supervisord] environment` sets.
     var ofSupervisord = OrderedTable<String>()
+    /// The same, with all variables in the values replaced by their current values.
+    var currentOfSupervisord = OrderedTable<String>()
 
     /// Expands a text, but leaves environment variables to a shell, which expands them when the program runs
     /// (``Late``). If the program's environment hides supervisord's value of a variable, inserts the current value
@@ -42,10 +44,12 @@ struct SupervisordExpansion {
         return result
     }
 
-    /// Expands a text. Environment variables are replaced by their current values.
+    /// Expands a text. Environment variables are replaced by the values that `[supervisord] environment` sets, or else
+    /// by their current values, as supervisord does for the settings of a program (options.py, read_config).
     func now(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text) { name in
+            if let value = currentOfSupervisord[name] { return value }
             if variables[name] == nil { missing = missing ?? name }
             return variables[name] ?? ""
         }

@@ -23,10 +23,12 @@ struct KillTests {
             try #require(steps > 20)
             #expect(shop.store.current("notes") == "2.0")
             var (killed, seen) = (0, Set<String>())
-            let end = Clock.monotonic() + .seconds(18)
+            // With TORPOR_TEST_ALL_KILLS as many as it takes for all rounds.
+            let bound = ThisProcess.environment("TORPOR_TEST_ALL_KILLS") == nil ? 18 : 100
+            let end = Clock.monotonic() + .seconds(bound)
             for round in 0..<200 {
                 guard Clock.monotonic() < end else {
-                    print("kills: \(round) rounds in 18 s, the machine is loaded")
+                    print("kills: \(round) rounds in \(bound) s, the machine is loaded")
                     break
                 }
                 let before = try #require(shop.store.current("notes"))

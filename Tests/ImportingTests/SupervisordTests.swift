@@ -284,12 +284,39 @@ struct SupervisordTests {
         #expect(!one.result.remarks.contains { $0.text.hasPrefix("priority") }, "one priority is no order")
     }
 
-    @Test("of many programs the remark on priorities names some")
+    @Test("the remark on priorities names all programs, and only of very many some")
     func many() throws {
-        let text = (0..<100).map { "[program:p\($0)]\ncommand=x\npriority=\($0)\n" }.joined()
-        let remarks = try Imported("supervisord.conf", text).result.remarks.map(\.text)
-        let told = try #require(remarks.first { $0.hasPrefix("priority is left out") })
-        #expect(told.contains(#""p4", …, "p95""#) && told.contains(#""p99""#), "\(told)")
+        func told(_ count: Int) throws -> String {
+            let text = (0..<count).map { "[program:p\($0)]\ncommand=x\npriority=\($0)\n" }.joined()
+            let remarks = try Imported("supervisord.conf", text).result.remarks.map(\.text)
+            return try #require(remarks.first { $0.hasPrefix("priority is left out") })
+        }
+        let names = (0..<13).map { "\"p\($0)\"" }.joined(separator: ", ")
+        #expect(try told(13).contains("the order was \(names))"))
+        let text = try told(200)
+        #expect(text.contains(#""p49", …, "p150""#) && text.contains(#""p199""#), "\(text)")
+    }
+
+    @Test("what environment of [supervisord] sets is expanded in all settings of programs")
+    func variablesOfSupervisord() throws {
+        let head = """
+            [supervisord]
+            environment=BASE="/opt/base",HOUSE="%(ENV_HOME)s/house",COUNT="3",WHO="alice",HOME="/other"
+
+            """
+        func app(_ keys: String) throws -> AppSpecification {
+            try self.app(keys, head: head, variables: ["HOME": "/root", "BASE": "/wrong"])
+        }
+        #expect(try app("directory=%(ENV_BASE)s/srv\n").directory == "/opt/base/srv")
+        #expect(try app("directory=%(ENV_HOUSE)s\n").directory == "/root/house")
+        #expect(try app("stopwaitsecs=%(ENV_COUNT)s\n").rules.grace == .seconds(3))
+        let found = try Imported(
+            "supervisord.conf",
+            head + "[program:web]\ncommand=w\nuser=%(ENV_WHO)s\ndirectory=%(ENV_NONE)s\n",
+            variables: ["HOME": "/root"]
+        )
+        #expect(found.result.toml.contains("user = \"alice\""))
+        #expect(found.remarks("web").contains { $0.hasPrefix("directory is left out: the variable NONE") })
     }
 
     @Test("what would be more than torpord may read, or may run, is refused in a sentence")

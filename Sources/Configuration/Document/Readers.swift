@@ -66,7 +66,7 @@ package enum Read {
         guard !context.sink.isFull else { return }
         // First search the keys of other supervisors. For one of their keys, such as `env`, the most similar key of
         // Torpor would be a wrong hint.
-        let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
+        let hint = ForeignKeys.hint(member.key, member.node.value, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
 
@@ -193,6 +193,17 @@ package enum Read {
             "\(quoted(text)) is not one of \(list)\(Nearest.hint(text, among: names))",
             at: node.position
         )
+        return nil
+    }
+
+    /// Reads `restart`. The error for true or false, as in other supervisors, names the word to write.
+    static func restart<T: RawRepresentable & CaseIterable>(
+        _ context: Context,
+        _ node: Node
+    ) -> T? where T.RawValue == String {
+        guard case .boolean(let flag) = node.value else { return choice(context, node) }
+        let word = quoted(flag ? "always" : "never")
+        context.error("expected a string, found \(node.kind): write \(word)", at: node.position)
         return nil
     }
 

@@ -113,7 +113,7 @@ enum AppKeys {
         .value("before_start", \.specification.beforeStart, TableReader.hooks),
         .value("after_stop", \.specification.afterStop, TableReader.hooks),
         .value("owner", \.specification.rules.owner) { Read.choice($0, $1) },
-        .value("restart", \.specification.rules.restart) { Read.choice($0, $1) },
+        .value("restart", \.specification.rules.restart) { Read.restart($0, $1) },
         AppKey("restart_backoff") { context, node, draft in
             Read.table(context, node, TableReader.backoff, into: &draft.specification.rules.backoff)
         },

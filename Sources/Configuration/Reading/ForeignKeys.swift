@@ -3,7 +3,7 @@
 /// Keys of other supervisors that users write by mistake, each with the key of Torpor that replaces it.
 enum ForeignKeys {
     /// For an unknown key of an app: a hint that names the right key. Nil if no other supervisor has the unknown key.
-    static func hint(_ key: String, at path: String) -> String? {
+    static func hint(_ key: String, _ value: Node.Value, at path: String) -> String? {
         if let text = besides(key, path) { return text }
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
@@ -12,7 +12,7 @@ enum ForeignKeys {
         // be valid.
         let depth = path.split(separator: ".").count
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
-        return isDirect ? text : nil
+        return isDirect ? ForeignValues.hint(key, value) ?? text : nil
     }
 
     /// A hint if a key of the app was written in `container`, or if a key of `container` was written in the app;

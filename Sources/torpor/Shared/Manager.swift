@@ -162,6 +162,13 @@ struct Manager {
     /// supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
+        if case .service(ManagerInterface.ErrorName.unknownApp, let parameters) = error,
+            ProcessName.isLikely(parameters["name"]?.stringValue ?? ""),
+            let reply = try? call(.list(of: []), deadline: Clock.monotonic() + .seconds(2))
+        {
+            let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
+            failure = Self.unknownApp(parameters, among: names)
+        }
         if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
             failure.message? += "; " + OwnSupervisor.hint
         }
@@ -223,8 +230,8 @@ struct Manager {
         return suffixes.contains { name.hasSuffix($0) } && File.exists(name)
     }
 
-    /// The failure for a name or pattern that matches no app.
-    static func unknownApp(_ parameters: JSON) -> Failure {
+    /// The failure for a name or pattern that matches no app. `names`: the names of all apps, if they are known.
+    static func unknownApp(_ parameters: JSON, among names: [String] = []) -> Failure {
         let app = parameters["name"]?.stringValue ?? "that"
         if app.hasPrefix("tag:") {
             let tag = app.dropFirst(4)
@@ -232,11 +239,10 @@ struct Manager {
         }
         if let colon = app.firstIndex(of: ":") {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
-            // In supervisord, a name may end with a process number. The same number names an instance of an app here.
-            let parts = name.split(separator: "_")
-            let instance = parts.count > 1 ? Int(parts[parts.count - 1]) : nil
-            let meant = instance.map { "\(parts.dropLast().joined(separator: "_"))@\($0)" } ?? String(name)
-            let hint = name == "*" || name.isEmpty ? "‘tag:\(group)’ is all apps with a tag" : "did you mean \(meant)?"
+            let meant = ProcessName.app(for: String(name), among: names).map { "did you mean \($0)?" }
+            let hint =
+                name == "*" || name.isEmpty
+                ? "‘tag:\(group)’ is all apps with a tag" : meant ?? "‘torpor list’ shows all apps"
             return Failure(
                 status: .unknown,
                 message: "there is no app \(app), since app names have no group: \(hint)"
@@ -255,8 +261,10 @@ struct Manager {
                     + "exec to the configuration (‘torpor import’ translates an ecosystem file), then ‘torpor apply’"
             )
         }
-        let hint =
-            parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
+        let nearest = parameters["nearest"]?.stringValue
+        let similar = nearest.flatMap { ProcessName.isOtherInstance($0, than: app) ? nil : $0 }
+        let meant = ProcessName.app(for: app, among: names) ?? similar
+        let hint = meant.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
         return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
     }
 

@@ -65,7 +65,8 @@ struct Import: ParsableCommand {
 
     package func run() throws {
         let kind = try from.map(Self.kind)
-        var tree = ImportFiles.live
+        let readers = SourceReaders()
+        var tree = readers.tree
         tree.environmentName = env
         tree.hasPrograms = programs
         tree.profiles = profile
@@ -81,7 +82,7 @@ struct Import: ParsableCommand {
         }
         result.validate(at: target ?? ThisProcess.directory + "/torpor.toml", environment: ThisProcess.variables)
         let toml = result.toml
-        if let target { try ImportFiles.write(toml, to: target, like: path + [result.source]) }
+        if let target { try ImportFiles.write(toml, to: target, readers) }
         if json {
             Output.document(Self.json(result, toml))
         } else {
@@ -235,19 +236,26 @@ enum ImportFiles {
     static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }
 
     /// Writes the file. It gets no more readers than its sources have, because it may contain passwords.
-    static func write(_ text: String, to path: String, like sources: [String]) throws(Failure) {
-        var mode: UInt32 = 0o644
-        for source in sources {
-            guard let status = try? File.status(source), status.kind == .regular else { continue }
-            mode &= status.mode
-        }
-        // The user who imports must be able to edit the file.
-        mode |= 0o600
+    static func write(_ text: String, to path: String, _ readers: SourceReaders) throws(Failure) {
         do throws(Errno) {
-            if let status = try? File.status(path), status.kind == .regular, status.mode & 0o777 & ~mode != 0 {
-                try File.setMode(path, status.mode & mode)
+            guard let old = try? File.status(path) else {
+                let isLink = (try? File.readLink(path)) != nil
+                let folder = (try? File.realPath(File.parent(of: path) ?? "/")) ?? "/"
+                // A file in a folder with the set-group-ID bit gets the group of the folder (inode(7)).
+                let status = try? File.status(folder)
+                let gid = status.flatMap { $0.mode & 0o2000 == 0 ? nil : $0.gid } ?? Users.effectiveGID
+                return try File.write(path, text, mode: readers.mode(in: isLink ? "/" : folder, gid: gid))
             }
-            try File.write(path, text, mode: mode)
+            guard old.kind == .regular else { return try File.write(path, text) }
+            let real = try File.realPath(path)
+            let mode = readers.mode(in: File.parent(of: real) ?? "/", gid: old.gid)
+            // The owner of a file can read it whatever its mode is: replace a file that another user owns, unless
+            // everyone may read the sources.
+            if old.uid != Users.effectiveUID, old.uid != 0, mode & 0o004 == 0 {
+                return try File.replace(real, Array(text.utf8), mode: 0o600)
+            }
+            if old.mode & 0o777 & ~mode != 0 { try File.setMode(real, old.mode & mode) }
+            try File.write(real, text)
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be written: \(error)")
         }

@@ -41,7 +41,7 @@ struct Init: ParsableCommand {
         let sources = Self.sources(in: folder)
         let made = try imported(sources, file, asks: asks) ?? first(folder, file, asks: asks)
         let others = sources.filter { $0.name != made.origin }.map { ($0.name, Self.remark(on: $0, file)) }
-        try ImportFiles.write(made.toml, to: file, like: sources.filter { $0.name == made.origin }.map(\.path))
+        try ImportFiles.write(made.toml, to: file, made.readers)
         guard !json else {
             return Output.document([
                 "file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml),
@@ -75,8 +75,12 @@ struct Init: ParsableCommand {
         return sources + Importer.programs(in: folder, tree).map { source($0, nil) }
     }
 
-    private static func read(_ source: Source, _ file: String) throws(ImportError) -> ImportedConfiguration {
-        var result = try Importer.read(source.path, in: ImportFiles.live)
+    private static func read(
+        _ source: Source,
+        _ file: String,
+        _ readers: SourceReaders = SourceReaders()
+    ) throws(ImportError) -> ImportedConfiguration {
+        var result = try Importer.read(source.path, in: readers.tree)
         result.validate(at: file, environment: ThisProcess.variables)
         return result
     }
@@ -100,20 +104,25 @@ struct Init: ParsableCommand {
         }
     }
 
+    /// A new configuration, the source from which it was made, and the files that were read for it.
+    private typealias Made = (toml: String, origin: String?, readers: SourceReaders)
+
     /// Imports a configuration of another supervisor in the folder; nil if there is none or the user declines.
-    private func imported(_ sources: [Source], _ file: String, asks: Bool) -> (toml: String, origin: String?)? {
+    private func imported(_ sources: [Source], _ file: String, asks: Bool) -> Made? {
         for source in sources {
-            guard let result = try? Self.read(source, file), result.translatedCount > 0 else { continue }
+            let readers = SourceReaders()
+            guard let result = try? Self.read(source, file, readers), result.translatedCount > 0 else { continue }
             let question = "\(source.name) is \(source.title ?? "a program"), with \(Self.apps(result)). Take it?"
             if asks, !Self.agrees(question, usual: true) { continue }
-            return (result.toml, source.name)
+            return (result.toml, source.name, readers)
         }
         return nil
     }
 
     /// Makes a configuration with a first app: one detected in the folder, one that the user enters, or the example.
-    private func first(_ folder: String, _ file: String, asks: Bool) throws -> (toml: String, origin: String?) {
-        let found = FirstApp.found(in: folder, ImportFiles.live)
+    private func first(_ folder: String, _ file: String, asks: Bool) throws -> Made {
+        let readers = SourceReaders()
+        let found = FirstApp.found(in: folder, readers.tree)
         var app = found.first ?? .example
         if asks {
             if let other = found.first(where: { app in
@@ -137,7 +146,7 @@ struct Init: ParsableCommand {
             app.port = UInt16(port).flatMap { $0 > 0 ? $0 : nil }
             app.sleeps = Self.agrees("Suspend it in memory while it is idle?", usual: false)
         }
-        return (app.toml, app.origin)
+        return (app.toml, app.origin, readers)
     }
 
     /// Asks the user a question. Returns the answer; `usual` if the line is empty or the input has ended.

@@ -50,17 +50,24 @@ import TorporAPI
             let (code, output) = try Spawn.run([Built.path("torpor")] + words)
             #expect(code == 2 && output.contains(hint), "\(words): \(output)")
         }
-        let toml = Apps.sleeper("api", "instances = 2\ntags = [\"shopgroup\"]") + Apps.sleeper("web")
+        let toml =
+            Apps.sleeper("api", "instances = 2\ntags = [\"shopgroup\"]") + Apps.sleeper("web")
+            + Apps.sleeper("resize", "instances = 2\ninstance_first = 0")
         try withDaemon(toml, files: ["app.js": ""]) { daemon in
             for (words, hint) in [
                 (["restart", "aip"], "did you mean api?"), (["stop", "shopgroup"], "did you mean tag:shopgroup?"),
                 (["stop", "shopgroup:*"], "‘tag:shopgroup’ is all apps with a tag"),
-                (["stop", "shopgroup:api_01"], "did you mean api@1?"), (["restart", "all"], "write '*', in quotes"),
+                (["stop", "shopgroup:api_01"], "did you mean api@1?"),
+                (["restart", "resize_01"], "did you mean resize@1?"),
+                (["status", "workers:resize-1"], "did you mean resize@1?"), (["status", "web_0"], "did you mean web?"),
+                (["stop", "x:resize_7"], "‘torpor list’ shows"), (["stop", "resize_7"], "there is no app resize_7"),
+                (["restart", "all"], "write '*', in quotes"),
                 (["start", daemon.directory + "/app.js"], "a file is not started by its name"),
             ] {
                 let socket = ["TORPOR_MANAGER_SOCKET": daemon.socket]
                 let (code, output) = try Spawn.run([Built.path("torpor")] + words, environment: socket)
                 #expect(code == 4 && output.contains(hint), "\(words): \(output)")
+                #expect(!output.contains("resize@0"), "\(words): \(output)")
             }
         }
     }

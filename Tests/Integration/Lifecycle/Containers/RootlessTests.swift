@@ -98,7 +98,12 @@ private struct RootlessUser {
     }
 
     func endPause() {
-        if let pause { kill(pause, SIGKILL) }
+        if let pause {
+            kill(pause, SIGKILL)
+            // Its cgroup cannot be removed before it is gone.
+            let end = Clock.monotonic() + Daemon.bound
+            while Truth.isAlive(pause), Clock.monotonic() < end { usleep(2_000) }
+        }
         unlink(folder + "/run/libpod/tmp/pause.pid")
     }
 
