@@ -41,7 +41,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case closed(Closed)
     }
 
-    /// The result of a run that closes folders.
+    /// The result of locking protected folders.
     public enum Closed: Hashable, Sendable {
         /// All folders are closed, and no file is in use.
         case whole

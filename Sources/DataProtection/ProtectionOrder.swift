@@ -107,7 +107,7 @@ public struct FileHolder: Hashable, Sendable {
         )
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "pid": .int(Int64(pid)), "name": .string(name), "files": .strings(files), "count": .int(Int64(count)),
@@ -159,7 +159,7 @@ public struct FolderStanding: Hashable, Sendable {
         isBusy = try fields.bool("busy")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state.rawValue), "encrypted": isEncrypted.map { .bool($0) } ?? .null,

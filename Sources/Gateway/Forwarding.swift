@@ -52,6 +52,6 @@ extension GatewaySubscription {
 
 /// Why a received message cannot be passed to an app.
 public struct NoMessage: Error, Sendable, CustomStringConvertible {
-    /// The reason as a sentence.
+    /// Why the message cannot be passed on, as a sentence.
     public let description: String
 }

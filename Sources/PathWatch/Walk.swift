@@ -207,8 +207,8 @@ struct Walk {
 
     private mutating func complain(_ trouble: String) { if outcome.trouble == nil { outcome.trouble = trouble } }
 
-    /// Records that the place's user may not inspect or list a path. The path's mode may change, so watch its
-    /// attributes.
+    /// Records that the user with whose rights the path is watched may not inspect or list it. Its mode may change, so
+    /// watch its attributes.
     private mutating func deny(_ path: String) {
         if let rights = place.rights {
             complain(

@@ -72,7 +72,7 @@ public struct ActivityInfo: Hashable, Sendable {
         payload = fields["payload"] ?? .null
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "type": .string(type), "title": .string(title), "since": .int(since),

@@ -158,7 +158,7 @@ public struct AlertInfo: Hashable, Sendable {
         permission = try fields.optionalString("permission")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "number": .int(number), "app": .string(app), "id": .string(id), "state": .string(state),

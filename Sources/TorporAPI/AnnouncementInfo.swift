@@ -30,7 +30,7 @@ public struct AnnouncementInfo: Hashable, Sendable {
         trouble = try fields.optionalString("trouble")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "type": .string(type), "port": .int(port), "while": .string(time), "name": .optional(name),

@@ -31,7 +31,7 @@ public struct AppMessage: Hashable, Sendable {
         parameters = fields["parameters"] ?? .emptyObject
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "name": .string(name), "deadline_ms": .optional(deadlineMilliseconds),
@@ -157,7 +157,7 @@ public struct AppTask: Hashable, Sendable {
         name = try fields.string("name")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["token": .int(token), "name": .string(name)] }
 }
 
@@ -200,7 +200,7 @@ public struct AppSituation: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "incarnation": .int(incarnation), "state": .string(state),
@@ -227,6 +227,6 @@ public struct AppScene: Hashable, Sendable {
         state = try fields.string("state")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["name": .string(name), "state": .string(state)] }
 }

@@ -34,7 +34,7 @@ public struct ProcessInfo: Hashable, Sendable {
         threads = try fields.optionalInt("threads") ?? 1
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "pid": .int(Int64(pid)), "ppid": .int(Int64(parent)), "state": .string(state),
@@ -67,7 +67,7 @@ public struct DeadlineInfo: Hashable, Sendable {
         remainingMilliseconds = try fields.optionalInt("remaining_ms")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "limit_ms": .optional(limitMilliseconds),
@@ -104,7 +104,7 @@ public struct LogLine: Hashable, Sendable {
         text = try fields.string("text")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "at": .optional(at), "incarnation": .optional(incarnation), "stream": .optional(stream),
@@ -142,7 +142,7 @@ public struct ArchiveInfo: Hashable, Sendable {
         return try ArchiveInfo(json: json)
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
 }
 
@@ -230,7 +230,7 @@ public struct ContainerInfo: Hashable, Sendable {
         networks = try fields.strings("networks")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "image": .string(image), "digest": .optional(digest), "ports": .strings(ports),
@@ -443,7 +443,7 @@ public struct AppStatus: Hashable, Sendable {
         launch = try LaunchTimes.optional(fields, "launch")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         var object = summary.object
         object.append("state_since", .optional(stateSince))

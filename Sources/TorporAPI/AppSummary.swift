@@ -30,7 +30,7 @@ public struct LastExit: Hashable, Sendable {
         at = try fields.optionalInt("at")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
@@ -221,7 +221,7 @@ public struct AppSummary: Hashable, Sendable {
         lastExit.map { $0.sentence + (isSandboxed && $0.reason == "exit-failure" ? " in its sandbox" : "") }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { .object(object) }
 
     var object: JSONObject {

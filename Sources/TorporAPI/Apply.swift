@@ -78,7 +78,7 @@ public struct KeyChangeInfo: Hashable, Sendable {
         effect = try fields.string("effect")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["key": .string(key), "old": .optional(old), "new": .optional(new), "effect": .string(effect)]
     }
@@ -126,7 +126,7 @@ public struct AppliedApp: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "kind": .string(kind), "changes": .array(changes.map(\.json)), "ok": .bool(ok),
@@ -171,7 +171,7 @@ public struct DiagnosticInfo: Hashable, Sendable {
         severity = try fields.string("severity")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "file": .string(file), "line": .int(line), "column": .int(column), "path": .string(path),
@@ -204,7 +204,7 @@ public struct ApplyReply: Hashable, Sendable {
         warnings = try fields.list("warnings") { json throws(FieldError) in try DiagnosticInfo(json: json) }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "apps": .array(apps.map(\.json)), "supervisor": .array(supervisor.map(\.json)),

@@ -42,7 +42,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
         isWhole = try fields.optionalBool("complete") ?? true
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "path": .string(path), "configured": .bool(isConfigured),

@@ -43,7 +43,7 @@ public struct DesktopApp: Hashable, Sendable {
         isOneshot = try fields.bool("oneshot")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "title": .optional(title), "titles": .strings(titles),

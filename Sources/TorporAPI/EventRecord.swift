@@ -64,7 +64,7 @@ public struct EventRecord: Hashable, Sendable {
         details = fields["details"] ?? .emptyObject
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "sequence": .int(sequence), "at": .int(at), "app": .optional(app), "incarnation": .optional(incarnation),
@@ -102,7 +102,7 @@ public struct DoctorCheck: Hashable, Sendable {
         message = try fields.optionalString("message")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["name": .string(name), "ok": .bool(ok), "value": .optional(value), "message": .optional(message)]
     }

@@ -34,7 +34,7 @@ public struct GraphNode: Hashable, Sendable {
         after = try fields.strings("after")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "failed": .bool(failed), "requires": .strings(requires),

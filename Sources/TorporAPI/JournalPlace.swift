@@ -26,7 +26,7 @@ public struct JournalPlace: Hashable, Sendable {
         user = try fields.optionalInt("user").map { UInt32(clamping: $0) }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["identifier": .string(identifier), "units": .strings(units), "user": .optional(user.map { Int64($0) })]
     }

@@ -167,7 +167,7 @@ public struct MailInfo: Hashable, Sendable {
         attempts = try fields.optionalInt("attempts") ?? 0
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "topic": .string(topic), "name": .string(name), "key": .optional(key), "payload": payload,

@@ -56,7 +56,7 @@ public struct MemoryStatus: Hashable, Sendable {
         steps = try fields.list("steps") { json throws(FieldError) in try MemoryStep(json: json) }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "level": .string(level), "trouble": .optional(trouble), "total_bytes": .int(totalBytes),
@@ -123,7 +123,7 @@ public struct AppMemory: Hashable, Sendable {
         protection = try fields.optionalString("protection")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "resident_bytes": .int(residentBytes),
@@ -161,7 +161,7 @@ public struct MemoryStep: Hashable, Sendable {
         why = try fields.string("why")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["rung": .string(rung), "apps": .strings(apps), "bytes": .optional(bytes), "why": .string(why)]
     }

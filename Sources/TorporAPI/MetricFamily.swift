@@ -39,7 +39,7 @@ public struct MetricFamily: Hashable, Sendable {
         self.init(metric, try fields.list("samples") { json throws(FieldError) in try MetricSample(json: json) })
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(metric.rawValue), "kind": .string(metric.kind.rawValue), "unit": .optional(metric.unit),
@@ -127,7 +127,7 @@ public struct MetricSample: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         var object = JSONObject()
         object["labels"] = .object(JSONObject(members: labels.map { .init(name: $0.name, value: .string($0.value)) }))

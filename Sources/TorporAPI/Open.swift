@@ -103,6 +103,6 @@ public struct HandlerInfo: Hashable, Sendable {
         self.init(app: try fields.string("app"), by: try fields.string("by"))
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["app": .string(app), "by": .string(by)] }
 }

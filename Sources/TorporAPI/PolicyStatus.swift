@@ -98,7 +98,7 @@ public struct PolicyStatus: Hashable, Sendable {
         lastFailure = try fields.optionalString("last_failure")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "path": .string(path), "state": .string(state), "mode": .string(mode),
@@ -147,7 +147,7 @@ public struct EvictionCandidate: Hashable, Sendable {
         reason = try fields.string("reason")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "memory_bytes": .optional(memoryBytes),

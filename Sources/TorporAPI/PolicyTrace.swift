@@ -28,7 +28,7 @@ public enum PolicyTraceLine: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         switch self {
         case .header(let header): header.json
@@ -107,7 +107,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "torpor_policy_trace": .int(version), "torpor": .string(torpor), "abi": .int(abi),
@@ -177,7 +177,7 @@ public struct PolicyTraceRound: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object, without empty fields.
+    /// Encodes the value as a JSON object, without empty fields.
     public var json: JSON {
         var members: [JSONObject.Member] = [
             .init(name: "at", value: .int(at)), .init(name: "realtime", value: .int(realtime)),

@@ -35,7 +35,7 @@ public struct ProtectionInfo: Hashable, Sendable {
         message = try fields.optionalString("message")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "kind": .string(kind), "state": .string(state), "folder": .string(folder),

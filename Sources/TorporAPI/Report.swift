@@ -30,7 +30,7 @@ public struct LockInfo: Hashable, Sendable {
         waiter = try fields.optionalInt32("waiter")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         ["file": .string(file), "kind": .string(kind), "holder": .optional(holder), "waiter": .optional(waiter)]
     }
@@ -78,7 +78,7 @@ public struct ThreadStack: Hashable, Sendable {
         userStack = try fields.strings("user_stack")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "pid": .optional(pid), "tid": .int(Int64(tid)), "name": .string(name), "state": .string(state),
@@ -207,7 +207,7 @@ public struct Report: Hashable, Sendable {
         timeline = try fields.list("timeline") { json throws(FieldError) in try TimelineEntry(json: json) }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "incarnation": .int(incarnation), "pid": .optional(pid), "at": .int(at),

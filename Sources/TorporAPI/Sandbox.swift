@@ -28,7 +28,7 @@ public struct SandboxInfo: Hashable, Sendable {
         if let json = fields["last_denial"], !json.isNull { lastDenial = try DenialInfo(json: json) }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "mode": .string(mode), "permissions": .array(permissions.map(\.json)),
@@ -119,7 +119,7 @@ public struct PermissionInfo: Hashable, Sendable {
         }
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "name": .string(name), "state": .string(state), "purpose": .string(purpose),
@@ -145,7 +145,7 @@ public struct PermissionStanding: Hashable, Sendable {
         self.init(name: try fields.string("name"), state: try fields.string("state"))
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["name": .string(name), "state": .string(state)] }
 }
 
@@ -173,7 +173,7 @@ public struct PermissionReply: Hashable, Sendable {
         message = try fields.optionalString("message")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "state": .string(state), "asked": .bool(isAskedNow), "next_at": .optional(nextAt),

@@ -125,7 +125,7 @@ public struct SceneInfo: Hashable, Sendable {
         isFrozen = try fields.optionalBool("frozen")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "template": .string(template), "name": .string(name), "state": .string(state),
@@ -153,7 +153,7 @@ public struct SceneCount: Hashable, Sendable {
         live = try fields.int("live")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["sessions": .int(sessions), "live": .int(live)] }
 
     func addMembers(to members: inout some JSONMembers & ~Copyable) {
@@ -197,7 +197,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
         inside = try fields.optionalBool("inside") ?? false
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "live": .int(live), "max_live": .optional(maxLive), "sessions": .int(sessions),

@@ -71,7 +71,7 @@ public struct SettingInfo: Hashable, Sendable {
         trouble = try fields.optionalString("trouble")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "key": .string(key), "type": .string(type), "set": .bool(isSet), "value": value, "text": .optional(text),
@@ -165,6 +165,6 @@ public struct SetSettingsReply: Hashable, Sendable {
         self.init(changed: try fields.strings("changed"), message: try fields.optionalString("message"))
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["changed": .strings(changed), "message": .optional(message)] }
 }

@@ -73,7 +73,7 @@ public struct SnapshotInfo: Hashable, Sendable {
         return try SnapshotInfo(json: json)
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "kind": .optional(kind?.rawValue), "bytes": .int(bytes), "at": .int(at), "incarnation": .int(incarnation),

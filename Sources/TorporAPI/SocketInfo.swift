@@ -37,7 +37,7 @@ public struct SocketInfo: Hashable, Sendable {
         trouble = try fields.optionalString("trouble")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "kind": .string(kind), "address": .string(address), "waiting": .optional(waiting),

@@ -58,7 +58,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         troubles = try fields.strings("troubles")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
@@ -93,6 +93,6 @@ public struct UpgradeReply: Hashable, Sendable {
         message = try fields.optionalString("message") ?? ""
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["ok": .bool(ok), "message": .string(message)] }
 }

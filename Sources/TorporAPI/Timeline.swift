@@ -29,7 +29,7 @@ public struct LaunchTimes: Hashable, Sendable {
         ready = try fields.optionalDouble("ready_ms")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "fork_ms": .optional(planned), "exec_ms": .optional(executed), "contact_ms": .optional(contact),
@@ -69,6 +69,6 @@ public struct TimelineEntry: Hashable, Sendable {
         name = try fields.optionalString("name")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON { ["after_s": .optional(after), "kind": .string(kind), "name": .optional(name)] }
 }

@@ -45,7 +45,7 @@ public struct TimerStatus: Hashable, Sendable {
         blocked = try fields.optionalString("blocked")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "name": .string(name), "kind": .string(kind), "when": .string(when),

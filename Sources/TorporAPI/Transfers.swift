@@ -95,7 +95,7 @@ public struct TransferInfo: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "id": .int(id), "app": .string(app), "session": .string(session), "direction": .string(direction),

@@ -75,7 +75,7 @@ public struct UnhandledInfo: Hashable, Sendable {
         asked = try fields.strings("asked")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         var object: JSONObject = [
             "id": .int(id), "app": .string(app), "topic": .string(topic), "name": .string(name), "key": .optional(key),

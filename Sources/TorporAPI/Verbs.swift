@@ -169,7 +169,7 @@ public struct VerbResult: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "ok": .bool(ok), "state": .string(state), "pid": .optional(pid),
@@ -206,7 +206,7 @@ public struct VerbProgress: Hashable, Sendable {
         text = try fields.optionalString("text") ?? ""
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state), "transition": .optional(transition), "text": .string(text),

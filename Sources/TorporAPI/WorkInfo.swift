@@ -57,7 +57,7 @@ public struct WorkInfo: Hashable, Sendable {
         return try WorkInfo(json: json)
     }
 
-    /// Encodes a JSON object.
+    /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "name": .string(name), "message": .optional(message), "topic": .optional(topic),

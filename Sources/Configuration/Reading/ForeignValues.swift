@@ -2,7 +2,8 @@
 
 import Linux
 
-/// Translates values of supervisord's keys, so that a hint can name the user's value instead of an example.
+/// Translates the values of supervisord's keys. If a user writes such a key, the error can then suggest Torpor's key
+/// with the user's own value instead of an example.
 enum ForeignValues {
     /// A hint with the key and the value to write. Nil for other keys, and for values that supervisord does not accept
     /// either.

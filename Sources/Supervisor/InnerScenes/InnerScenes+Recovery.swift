@@ -4,7 +4,7 @@ import Configuration
 import Engine
 import Lifecycle
 
-/// Keeps scenes inside apps across restarts of torpord, and reboots.
+/// Keeps the scenes inside apps when torpord or the machine is restarted.
 extension InnerScenes {
     /// What the next torpord needs to know about the scenes of an app.
     func ledger(of app: AppRuntime) -> [SceneEntry] {

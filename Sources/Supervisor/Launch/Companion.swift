@@ -14,7 +14,7 @@ protocol CompanionCommand {
     var json: JSON { get }
 }
 
-/// A message that a companion sends to torpord.
+/// A message that a companion (a helper program, see ``Companion``) sends to torpord.
 protocol CompanionReport {
     init(json: JSON) throws(FieldError)
     /// Whether this report answers the command `hello`.

@@ -24,7 +24,7 @@ package enum PostRefusal: Error {
     case failed(String)
 }
 
-/// Posts to apps, by clients and by other apps; subscriptions; access to mailboxes.
+/// Messages that clients and other apps post to an app; subscriptions; access to mailboxes.
 extension Mailboxes {
     /// Queues a message for an app, and wakes the app if the rule of its topic says so. `completion` is called when
     /// the message is on disk, or with the reason why it was not accepted.
