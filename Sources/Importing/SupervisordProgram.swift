@@ -128,9 +128,9 @@ struct SupervisordProgram {
         }
     }
 
-    /// Adds remarks about two kinds of variables. First, variables that are not set now, which a shell will
-    /// expand at each launch: supervisord refuses to start if a variable is not set. Second, variables whose current values were written into
-    /// the result.
+    /// Adds remarks about two kinds of variables. First, variables that are not set now, which a shell will expand at
+    /// each launch: supervisord refuses to start if a variable is not set. Second, variables whose current values were
+    /// written into the result.
     private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {

@@ -98,8 +98,8 @@ final class NATSSubscription: @unchecked Sendable {
         } catch {
             switch error {
             case .problem(let sentence): return sentence
-            // The consumer was created when messages for the app were not yet restricted to the machine that owns it. It
-            // pushes to only one gateway at a time, so use it as it is.
+            // The consumer was created when messages for the app were not yet restricted to the machine that owns the
+            // app. It pushes to only one gateway at a time, so use it as it is.
             case .pushes: return beginDurable(connection)
             }
         }

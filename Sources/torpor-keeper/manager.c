@@ -23,8 +23,8 @@ static socklen_t address_size;
 static int manager_fd = -1;
 static int watchdog_fd = -1;
 
-// The most messages that wait because the socket of the service manager is full. Messages about held descriptors are not among them: park.c
-// derives those from its own queue.
+// The most messages that wait because the socket of the service manager is full. Messages about held descriptors are
+// not among them: park.c derives those from its own queue.
 enum { TEXTS = 16 };
 enum { PAUSE_FIRST = 1, PAUSE_LAST = 500 };  // milliseconds between retries
 

@@ -150,8 +150,8 @@ static bool tell_slot(uint32_t slot)
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
     if (process->tell & TELL_TABLE) {
-        // The record sent below shows the current state. If torpord did not ask for this launch (it has no number), a
-        // separate message about it is not needed.
+        // The record sent below shows the current state. If an earlier torpord requested the launch (its number is 0
+        // then), a separate message about it is not needed.
         process->tell &= (uint8_t)~(process->launch_id == 0 ? TELL_LAUNCHED : 0);
         if (!tell_record(slot, TORPOR_KEEPER_TABLE, 0, true))
             return false;
