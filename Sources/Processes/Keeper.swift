@@ -26,16 +26,14 @@ public final class Keeper {
     public var keepsExits = false
     /// Processes that an earlier torpord launched and whose exit is not reported yet. Helpers are not included.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits for which `onExit` was not called yet; after `init`, all exits that torpor-keeper stores because no
-    /// `forget` for them has reached it. A process that is neither in this list nor in `leftOver` was never launched,
-    /// or `forget` was called for its exit.
+    /// Exits for which `onExit` was not called yet; after `init`, all exits that torpor-keeper was not told to forget.
+    /// A process that is neither in this list nor in `leftOver` was never launched, or its exit was forgotten.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many times torpor-keeper has started torpord, including this process. If the number is more than 1, this
-    /// process must recover.
+    /// How many times torpor-keeper has started torpord. If more than once, this process must recover.
     public let instance: UInt32
     /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
@@ -43,14 +41,12 @@ public final class Keeper {
     public let appDescriptorLimit: UInt64
     /// Whether an upgrade failed: the program on disk did not start, so the keeper started the previous program again.
     public let isFallback: Bool
-    /// The version of the format of torpor-keeper's state. `torpor-keeper --accepts` tells whether another
-    /// torpor-keeper can take over a state of this version.
+    /// The version of the format of torpor-keeper's state (see `torpor-keeper --accepts`).
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
-    /// Whether torpor-keeper gives sandboxed apps their own IPC namespaces, and lets the kernel log what the sandbox
-    /// denies.
+    /// Whether sandboxed apps get their own IPC namespaces, and the kernel logs what their sandbox denies.
     public let hasWalls: Bool
     /// The keeper's pid.
     public let pid: Int32
@@ -162,8 +158,7 @@ public final class Keeper {
         }
     }
 
-    /// Like `hold` with one descriptor and `replacing`, but without a completion: only errors are reported, to
-    /// `onHoldRefused`.
+    /// Like `hold` with one descriptor and `replacing`, but only errors are reported, to `onHoldRefused`.
     public func holdQuietly(_ name: String, _ descriptor: Int32) {
         guard KeeperChannel.isName(name) else { return refuseHold(name, .invalidArgument) }
         let id = channel.nextId()
@@ -305,8 +300,7 @@ public final class Keeper {
         try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
-    /// Blocks until the keeper has received all messages, for at most 2 s. Call this for the last messages before
-    /// torpord exits.
+    /// Blocks for at most 2 s until the keeper has received all messages. For the last ones before torpord exits.
     public func finishSending() {
         let end = Clock.monotonic() + .seconds(2)
         while channel.isBlocked, !isLost, Clock.monotonic() < end {
@@ -384,8 +378,7 @@ public final class Keeper {
         }
     }
 
-    /// Delivers, without waiting for the event loop, the exits, orphans and launches that an earlier torpord did not
-    /// handle.
+    /// Delivers at once the exits, orphans and launches that an earlier torpord did not handle.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {

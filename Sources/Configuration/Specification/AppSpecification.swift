@@ -180,8 +180,7 @@ public struct AppSettings: Sendable, Hashable {
     public var sharedResources: [String] = []
     /// The maximum memory of the app, in bytes; `nil` for no limit. If the app uses more, it is terminated.
     public var memoryLimit: UInt64?
-    /// How much memory, in bytes, must be available before the app is launched; `nil` if the app is launched regardless
-    /// of memory.
+    /// How many bytes of memory must be available before the app is launched; `nil` if any amount suffices.
     public var memoryNeeded: UInt64?
     /// The app's priority, −1000 to 1000. Apps with a lower priority are evicted first.
     public var priority = 0
@@ -255,8 +254,7 @@ public struct AppEvents: Sendable, Hashable {
     public var mailboxLimit = 1_000
     /// The maximum size of the app's queued messages in bytes; `nil` for no limit.
     public var mailboxSize: UInt64? = 1 << 20
-    /// How many launches of the app may crash after they have received a message. After that, torpord no longer
-    /// delivers the message.
+    /// How many launches may crash after they got a message before torpord stops delivering that message.
     public var mailAttempts = 3
     /// The limits of the app's transfers, which torpord continues while the app is suspended.
     public var transfers = TransferSpecification()
@@ -276,8 +274,7 @@ public struct AppEvents: Sendable, Hashable {
 public enum SuspendedConnections: String, Sendable, Hashable, CaseIterable {
     /// The connections stay open. Data from a client wakes the app, or waits until the app runs.
     case keep
-    /// Connections on which no client waits for an answer are shut down, so that clients notice at once that the app is
-    /// suspended.
+    /// Connections on which no client waits for an answer are shut down, so that clients notice the sleep at once.
     case close
 }
 

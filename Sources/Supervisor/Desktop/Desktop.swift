@@ -86,8 +86,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private static let idleTime = Duration.seconds(10)
     /// When torpord ends, it asks the helper to end, and kills the helper if it still runs after this time.
     private static let longestEnd = Duration.seconds(2)
-    /// A helper that has run for this time was stable: if it fails, the delay before the next start is the shortest one
-    /// again.
+    /// A helper that ran for this time was stable: if it fails, the delay before the next start is the shortest.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -154,8 +153,7 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The beginning and the end
 
-    /// Claims inherited descriptors. Must be called before torpord closes those that no part of the supervisor has
-    /// claimed.
+    /// Claims inherited descriptors. Must be called before torpord closes those that no room has claimed.
     func takeOver() {
         focus.takeOver()
         soundFocus.takeOver()
@@ -280,8 +278,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.helper = nil
     }
 
-    /// Ends the helper, and blocks until it has ended, for up to half a second. The event loop does not run during this
-    /// time.
+    /// Ends the helper, and blocks until it has ended, for up to half a second, without the event loop.
     func endHelper() {
         letGo()
         leaving?.awaitEnd(.milliseconds(500))

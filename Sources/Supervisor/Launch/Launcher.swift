@@ -33,8 +33,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
-    /// The trials of bundles for which a launch has failed, by bundle. Launches from such a bundle wait until it is
-    /// decided whether the previous version is put back.
+    /// The trials of bundles whose launch has failed: launches from these bundles wait for the outcome of the trial.
     var trials: [String: BundleTrial] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
@@ -68,8 +67,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
         guard app.specification.bundle != nil else { return prepareData(app, order) }
-        // Verify the bundle first, because `first_launch` copies files of the bundle into the data folders. Reading all
-        // of the bundle may take minutes, so `launchHeld` suspends the launch deadline.
+        // Verify the bundle first, because `first_launch` copies files of it into the data folders. To read all of the
+        // bundle may take minutes, so `launchHeld` suspends the launch deadline.
         deliver(.launchHeld, to: app.id)
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
@@ -136,7 +135,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
 
-    /// Makes a function that continues a launch with `next`, or ends the launch if it was superseded in the meantime.
+    /// Makes a function that continues a launch with `next`, or ends the launch if it was superseded.
     private func continuation(
         of app: AppRuntime,
         _ order: LaunchOrder,

@@ -23,8 +23,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private(set) var standings: [String: FolderStanding] = [:]
     /// Apps that were notified of a lock and have not answered yet.
     private var awaited: Set<AppID> = []
-    /// For apps that are notified by signals, which they cannot answer: the time until which they may keep their files
-    /// open.
+    /// For apps that are notified by signals and cannot answer: until when they may keep their files open.
     private var patience: [AppID: Duration] = [:]
     private var timer: TimerSource?
     /// The launches that wait for an unlock, in order of arrival.
@@ -38,19 +37,16 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     var outside: OutsideLocks.State?
     /// Decides when the lock of the session and the sleep of the machine lock or unlock data.
     var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
-    /// The time at which the machine sleeps even if torpord is not ready; nil if no sleep is imminent, or if torpord
-    /// does not delay it.
+    /// The time at which the machine sleeps even if torpord is not ready; nil if torpord delays no imminent sleep.
     var sleepsAt: Duration?
     /// Whether no folder was closed in this boot yet, so that the next lock must close all of them.
     private var isFresh = false
-    /// Apps whose folders were open before torpor-protect opens all folders. These apps get no message about the
-    /// unlock.
+    /// Apps whose folders were open before torpor-protect opens all folders: they get no message about the unlock.
     private var readers: Set<AppID> = []
     /// Launches that are paused because data was locked after they began.
     var stopped: [StoppedLaunch] = []
     private var retryTimer: TimerSource?
-    /// Whether an earlier torpord has already announced that data is unlocked, so that this torpord must not announce
-    /// it again.
+    /// Whether an earlier torpord has announced the unlock, so that this torpord must not announce it again.
     private var isQuiet = false
     var whenLocked: [(Result<String?, Refusal>) -> Void] = []
     var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
@@ -110,8 +106,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         guard !isEnding else { return }
         guard !edge.hasBegun else {
             sweep()
-            // `lock_with` may have changed, so the lock of the session or a sleep may now lock data, or no longer lock
-            // it.
+            // `lock_with` may have changed, so that other events than before lock data.
             if let outside { follow(outside, sleepsAt: sleepsAt) }
             return
         }
@@ -257,8 +252,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         var files: [AppID: [String]] = [:]
         var others = 0
         for holder in standing.holders {
-            // torpor-protect reports each process with its cgroup, so torpord need not read /proc to find the process's
-            // app.
+            // torpor-protect reports each process with its cgroup, so torpord need not read /proc to find its app.
             guard let app = apps.first(where: { $0.run.tree?.contains(holder.pid, in: holder.cgroup) ?? false }) else {
                 others += 1
                 guard others <= FileHolder.mostNamed, reported.insert(holder.pid).inserted else { continue }
