@@ -114,6 +114,32 @@ class ThreadsTests(SupervisedTestCase):
                      "didReceiveLocalNotification"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
 
+    def test_a_method_with_other_parameters_warns_and_loses_no_mail(self) -> None:
+        class Notes(torpor.Delegate):
+            def did_receive_event(self, topic: str, payload: Any) -> None:  # type: ignore[override]
+                pass
+
+            def open_url(self) -> None:  # type: ignore[override]
+                pass
+
+            def did_enter_background(self) -> None:  # type: ignore[override]
+                pass
+
+            def did_become_active(self, message: Any, more: int = 0, *rest: Any, **named: Any) -> None:
+                pass
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.app(Notes())
+        said = sorted(str(warning.message).split("Notes.")[-1] for warning in caught)
+        self.assertEqual([sentence.split("(")[0] for sentence in said], ["did_enter_background", "did_receive_event", "open_url"])
+        self.assertTrue(all("it must take one argument, the message, besides self" in sentence for sentence in said), said)
+        self.assertEqual(self.supervisor.told("didReceiveEvent", topic="jobs"), {"result": "unhandled"})
+        self.assertEqual(self.supervisor.told("openURL", url="x:"), {"result": "unhandled"})
+        # It must not say that the state was saved.
+        self.assertEqual(self.supervisor.told("didEnterBackground")["result"], "failed")
+        self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+
     def test_a_method_says_that_it_does_not_handle_it(self) -> None:
         recorder = Recorder()
         app = self.app(recorder)

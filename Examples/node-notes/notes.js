@@ -19,13 +19,16 @@ function connect(method, parameters, more, onReply, onEnd) {
     socket.write(JSON.stringify({ method: `io.torpor.App.${method}`, parameters, more }) + "\0");
 }
 
+// Names the wrong parameter, if that is what is wrong.
+const explain = (error, parameters) => parameters?.message ?? [error, parameters?.parameter].filter(Boolean).join(" ");
+
 // Asks once, and again if torpord is replaced before it has replied.
 const call = (method, parameters = {}) => new Promise((resolve, reject) => {
     let isDone = false;
     const onReply = ({ error, parameters }, socket) => {
         isDone = true;
         socket.destroy();
-        error ? reject(new Error(parameters?.message ?? error)) : resolve(parameters);
+        error ? reject(new Error(`${method}: ${explain(error, parameters)}`)) : resolve(parameters);
     };
     const ask = () => connect(method, parameters, false, onReply, () => isDone || setTimeout(ask, 100));
     ask();

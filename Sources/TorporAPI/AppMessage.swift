@@ -104,6 +104,9 @@ public struct AppAnswer: Hashable, Sendable {
         self.result = result
         text = try fields.optionalString("text").map(Self.cut)
         expectedMilliseconds = try fields.optionalInt("expected_ms")
+        guard (expectedMilliseconds ?? 0) >= 0 else {
+            throw FieldError(field: "expected_ms", problem: "must be at least 0")
+        }
         for name in try fields.strings("declines") {
             guard let declined = Declined(rawValue: name) else {
                 throw FieldError(field: "declines", problem: "may have only url, restoration and snapshot")

@@ -34,6 +34,8 @@ final class Connection {
     private var isHeldBack = false
     /// Whether anything that the client sends while a call is being answered ends that call with an error.
     private var refusesCalls = false
+    /// Whether ``VarlinkServer/unterminated`` was called for this connection.
+    private var wasUnterminated = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -145,13 +147,24 @@ final class Connection {
                 flush()
                 return false
             }
+            let isFirst = framer.waitingBytes == 0
             framer.append(UnsafeRawBufferPointer(rebasing: server.buffer[..<count]))
+            if isFirst, !wasUnterminated, let report = server.unterminated {
+                wasUnterminated = Self.isUnterminated(server.buffer[..<count])
+                if wasUnterminated { report(peer) }
+            }
         } catch {
             close()
             return false
         }
         pump()
         return true
+    }
+
+    /// Whether the bytes are a JSON object with a newline behind it.
+    private static func isUnterminated(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
+        guard bytes.last == UInt8(ascii: "\n"), bytes.first == UInt8(ascii: "{") else { return false }
+        return (try? JSON.parse(Array(bytes))) != nil
     }
 
     // Receives data. Descriptors that come with it are discarded.

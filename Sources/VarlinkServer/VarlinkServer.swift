@@ -103,6 +103,9 @@ public final class VarlinkServer {
     /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
     /// being answered ends with the error, and so does the connection.
     public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
+    /// Called once for a connection if a client has sent a whole JSON object with a newline instead of a NUL behind it.
+    /// The server keeps waiting for the NUL.
+    public var unterminated: ((Peer) -> Void)?
     /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
     /// refused client, but replies with the error and closes the connection.
     public var refusal: ((Peer) -> Refusal?)?

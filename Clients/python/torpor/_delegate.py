@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import logging
 import warnings
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ._errors import failure
 from ._messages import Message, Situation
+
+_log = logging.getLogger("torpor")
 
 
 class Later:
@@ -57,6 +60,8 @@ class Delegate:
     and that returns UNHANDLED.
 
     A method whose name is almost that of one of these is probably misspelled and would never be called: a warning says so.
+    So does one for a method that cannot be called with the message alone. What of the mailbox it is called for is answered
+    ``unhandled``, and so is a URL; other messages are answered ``failed``.
     """
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -264,6 +269,9 @@ _METHODS: Dict[str, str] = {
 }
 
 
+#: What is passed to a method that is not for a message.
+_ARGUMENTS = {"attached": "situation", "problem": "sentence"}
+
 #: What another app may be told instead; the others concern the app alone.
 _FOR_OTHERS = ("openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification")
 
@@ -281,7 +289,32 @@ def _meant(name: str) -> Optional[str]:
 def method_of(delegate: Delegate, message: Message) -> Callable[[Message], Any]:
     """The method for a message."""
     method: Callable[[Message], Any] = getattr(delegate, _METHODS.get(message.name, "other"))
+    if _is_for_others(message) and not _takes_one(method):
+        # A TypeError would answer "failed", and the message would be lost.
+        _log.error("%s is not handled: its method cannot be called with the message alone.", message.name)
+        return _unhandled
     return method
+
+
+def _is_for_others(message: Message) -> bool:
+    return message.name in _FOR_OTHERS or message.name not in _METHODS
+
+
+def _unhandled(message: Message) -> Any:
+    return UNHANDLED
+
+
+def _takes_one(method: Callable[..., Any]) -> bool:
+    """Whether a method can be called with one argument, as far as Python can say before the call."""
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def checked(delegate: Optional[Delegate], app: str, *, coroutines: bool) -> Delegate:
@@ -299,6 +332,14 @@ def checked(delegate: Optional[Delegate], app: str, *, coroutines: bool) -> Dele
                     f"{type(delegate).__qualname__}.{name} is a coroutine (async def), which {app} does not await: "
                     "use torpor.aio.App"
                 )
+    for name in ("attached", *_METHODS.values(), "other", "problem"):
+        method = getattr(delegate, name)
+        if not _takes_one(method):
+            warnings.warn(
+                f"{type(delegate).__qualname__}.{name}{inspect.signature(method)} cannot be called: it must take one argument, "
+                f"the {_ARGUMENTS.get(name, 'message')}, besides self",
+                stacklevel=3,
+            )
     return delegate
 
 
@@ -309,7 +350,7 @@ def result_of(returned: Any, message: Message) -> Optional[str]:
     if returned is None:
         return "done"
     if returned is UNHANDLED:
-        return "unhandled" if message.name in _FOR_OTHERS or message.name not in _METHODS else "done"
+        return "unhandled" if _is_for_others(message) else "done"
     if inspect.iscoroutine(returned):
         returned.close()
         raise TypeError(f"the method for {message.name} returned a coroutine, which torpor.App does not await: use torpor.aio.App")

@@ -180,7 +180,8 @@ extension AppSockets {
         if answer.result == .pending {
             let words = answer.text.map { ": \($0)" } ?? ""
             recorder.traceAnswer(app, message, .pending)
-            note(app, .answered, text: "answered \(message.rawValue)\(whose): pending\(words)")
+            let refusal = message == .didEnterBackground ? " (its deadline cannot be extended)" : ""
+            note(app, .answered, text: "answered \(message.rawValue)\(whose): pending\(words)\(refusal)")
             // The deadline of didEnterBackground cannot be extended.
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
@@ -201,12 +202,9 @@ extension AppSockets {
             let why = answer.text.map { ": \($0)" } ?? ""
             note(app, .answerFailed, text: "failed to handle \(message.rawValue)\(whose)\(why)")
         } else {
-            note(
-                app,
-                .answered,
-                text: "answered \(message.rawValue)\(whose)"
-                    + (answer.result == .unhandled ? ": it does not handle it" : "")
-            )
+            let why = answer.text.map { ": \($0)" } ?? ""
+            let outcome = answer.result == .unhandled ? ": it does not handle it\(why)" : ""
+            note(app, .answered, text: "answered \(message.rawValue)\(whose)\(outcome)")
         }
         if answer.declines.contains(.restoration), first.scene == nil {
             supervisor.savedStates.restorationDeclined(app)

@@ -77,6 +77,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             server.strayCall = { [unowned self, unowned app] _, method in
                 self.refusal(ofStray: method, app)
             }
+            server.unterminated = { [unowned self, unowned app] peer in
+                self.note(
+                    app,
+                    .unheard,
+                    text: "process \(peer.pid) sent a call to its app socket that ends with a newline, and was not "
+                        + "answered: end each message with a NUL byte"
+                )
+            }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
             // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
             // since the peer cannot be checked.
@@ -327,6 +335,12 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     private func attach(_ request: AttachRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         guard reply.more else {
+            note(
+                app,
+                .unheard,
+                text: "process \(peer.pid) called Attach without “more”, so it is no delegate: the call must have "
+                    + "\"more\": true, since messages are its replies"
+            )
             return reply.fail(VarlinkErrorName.expectedMore, .emptyObject)
         }
         let channel = channel(of: app)
@@ -360,7 +374,12 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         reply.send(situation(of: app).json, continues: true)
         app.server?.refuseCalls(on: reply.connection)
         trace(app, .contact)
-        note(app, .attached, text: "has a delegate: process \(peer.pid)")
+        let ready = app.specification.ready
+        let launch =
+            ready == .delegate
+            ? ""
+            : "; ready is not \"delegate\", so it is not sent the launch messages (restoreState, didFinishLaunching)"
+        note(app, .attached, text: "has a delegate: process \(peer.pid)\(launch)")
         deliver(.delegate(attached: true), to: app.id)
         pump(app)
         // An earlier torpord sent this message. The app gets the full time for it again.

@@ -133,11 +133,7 @@ extension Settings {
         isApp: Bool
     ) throws(SettingsRefusal) -> [(name: String, value: String?)] {
         let declared = app.specification.declaredSettings
-        guard !declared.isEmpty || !request.unset.isEmpty else {
-            throw SettingsRefusal(
-                "\(app.name) has no settings: declare them under [apps.\(app.specification.template).settings]"
-            )
-        }
+        guard !declared.isEmpty || !request.unset.isEmpty else { throw Self.noSettings(app) }
         var changes: [(name: String, value: String?)] = []
         var seen: Set<[UInt8]> = []
         func once(_ name: String) throws(SettingsRefusal) {
@@ -168,6 +164,7 @@ extension Settings {
     private func setting(_ name: String, _ app: AppRuntime, isApp: Bool) throws(SettingsRefusal) -> SettingDeclaration {
         guard let setting = app.specification.setting(name) else {
             let declared = app.specification.declaredSettings.map(\.name)
+            guard !declared.isEmpty else { throw Self.noSettings(app) }
             let shown = Self.short(name)
             if let nearest = Nearest.name(to: name, among: declared) {
                 throw SettingsRefusal("\(app.name) has no setting \(shown); did you mean \(nearest)?")
@@ -181,6 +178,12 @@ extension Settings {
             throw SettingsRefusal("the app may not set \(name): its declaration needs writable = true")
         }
         return setting
+    }
+
+    private static func noSettings(_ app: AppRuntime) -> SettingsRefusal {
+        SettingsRefusal(
+            "\(app.name) has no settings: declare them under [apps.\(app.specification.template).settings]"
+        )
     }
 
     private static func short(_ name: String) -> String {

@@ -18,6 +18,12 @@ enum DelegateLine: Equatable {
     /// The error for an unknown line. The description lists the known lines.
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
+        /// Whether the line was meant to end the answer: it is not empty, and begins with none of the words that need
+        /// another line behind theirs.
+        var isLast: Bool {
+            guard let word = line.split(separator: " ").first else { return false }
+            return !["pending", "decline", "fetch"].contains(word)
+        }
         var description: String {
             "“\(line)” is not an answer: write done, unhandled, failed TEXT, pending DURATION TEXT, decline "
                 + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|") + ", or fetch "

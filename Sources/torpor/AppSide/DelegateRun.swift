@@ -20,6 +20,7 @@ final class DelegateRun {
 
     /// The message that is being handled.
     private struct Current {
+        var name: String
         /// Whether another app may get the message if this app cannot use it.
         var isForOthers: Bool
         var answer: AppAnswer
@@ -53,6 +54,12 @@ final class DelegateRun {
     init(manner: Manner, words: [String], socket: String) throws {
         self.manner = manner
         self.words = words
+        if case .commands(let commands) = manner {
+            for (name, command) in commands.sorted(by: { $0.key < $1.key }) {
+                guard let problem = HookProgram.problem(of: command) else { continue }
+                Complaint.say("the command for \(name) cannot be run: \(problem)", .warning)
+            }
+        }
         link = try AppLink(path: socket, isDelegate: true)
         poller = try Poller()
         signals = try EventCounter()
@@ -141,7 +148,7 @@ final class DelegateRun {
             // The program may look for saved state when it starts, so restore the state first.
             if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
             let isForOthers = Self.isForOthers(message.name)
-            current = Current(isForOthers: isForOthers, answer: AppAnswer(id: message.id))
+            current = Current(name: message.name, isForOthers: isForOthers, answer: AppAnswer(id: message.id))
             switch manner {
             case .lines(let json, let readsAnswers):
                 let line = json ? "\(message.json)" : "\(message.id) \(message.name) \(message.parameters)"
@@ -156,12 +163,20 @@ final class DelegateRun {
                 do {
                     try start(command, for: message)
                 } catch {
-                    current?.answer.result = .failed
-                    current?.answer.text = (error as? Failure)?.message ?? "\(error)"
+                    notRun((error as? Failure)?.message ?? "\(error)")
                     answer()
                 }
             }
         }
+    }
+
+    /// Sets the answer if the command of the message was not run. `failed` would mean that the app has handled the
+    /// message, and mail would be lost; but the app must not seem to have handled a message that concerns only it.
+    private func notRun(_ text: String) {
+        let isForOthers = current?.isForOthers ?? false
+        current?.answer.result = isForOthers ? .unhandled : .failed
+        current?.answer.text = text
+        Complaint.say("\(current?.name ?? "a message") is not handled: \(text)", .warning)
     }
 
     private func start(_ command: String, for message: AppMessage) throws {
@@ -228,11 +243,11 @@ final class DelegateRun {
             for name in ["TITLE", "PAYLOAD", "URL", "SOURCE"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
-            let text = member.value.stringValue ?? "\(member.value)"
+            // A variable cannot hold NUL: such a string is passed as JSON, which has \u0000 for it.
+            let string = member.value.stringValue.flatMap { $0.utf8.contains(0) ? nil : $0 }
+            let text = string ?? "\(member.value)"
             let name = member.name.uppercased()
-            guard !text.utf8.contains(0), name.utf8.allSatisfy({ $0 == 0x5f || (0x30...0x5a).contains($0) }) else {
-                continue
-            }
+            guard name.utf8.allSatisfy({ $0 == 0x5f || (0x30...0x5a).contains($0) }) else { continue }
             variables["TORPOR_MESSAGE_" + name] = text
         }
         variables["TORPOR_MESSAGE"] = message.name
@@ -287,6 +302,12 @@ final class DelegateRun {
                 if current?.child == nil { answer() }
             case .pending(let milliseconds, let text):
                 guard let id = current?.answer.id else { return }
+                guard current?.name != Message.didEnterBackground.rawValue else {
+                    return Complaint.say(
+                        "“\(line)” is refused: the deadline of didEnterBackground cannot be extended",
+                        .warning
+                    )
+                }
                 var pending = AppAnswer(id: id, result: .pending, text: text)
                 pending.expectedMilliseconds = milliseconds
                 send(pending)
@@ -295,6 +316,11 @@ final class DelegateRun {
             }
         } catch {
             Complaint.say("\(error)", .warning)
+            // The script takes the message for answered: nothing else would end it before its deadline.
+            guard error.isLast, current?.child == nil else { return }
+            current?.answer.result = .failed
+            current?.answer.text = "\(error)"
+            answer()
         }
     }
 
@@ -303,9 +329,11 @@ final class DelegateRun {
         readAnswers()
         if let pipe = current?.pipe { try? poller.remove(pipe.raw) }
         let code = AppSide.exitStatus(status)
-        if code != 0, current?.answer.result != .failed {
+        let command = current?.command ?? "the command"
+        if HookProgram.unrunnable.contains(code), current?.answer.result != .failed {
+            notRun("‘\(command)’ could not be run: the shell ended with exit status \(code)")
+        } else if code != 0, current?.answer.result != .failed {
             current?.answer.result = .failed
-            let command = current?.command ?? "the command"
             current?.answer.text = "‘\(command)’ ended with exit status \(code)"
         }
         answer()

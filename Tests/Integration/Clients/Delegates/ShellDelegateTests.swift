@@ -162,7 +162,8 @@ struct ShellDelegateTests {
                 echo "$id $message" >>@D/rec.web
                 case $message in
                     willResignActive) echo "failed it does not want to" ;;
-                    didFinishLaunching) echo "pending 20s reading"; sleep 0.1; echo nonsense; echo done ;;
+                    didFinishLaunching) echo "pending 20s reading"; sleep 0.1; echo done ;;
+                    didBecomeActive) echo Done ;;
                     *) echo done ;;
                 esac >&"${DELEGATE[1]}"
             done <&"${DELEGATE[0]}"
@@ -177,7 +178,88 @@ struct ShellDelegateTests {
                     "5 didEnterBackground",
                 ]
             )
+            try daemon.waitForEvent("web", "failed to handle didBecomeActive: “Done” is not an answer")
             try daemon.done(.stop, "web")
+        }
+    }
+
+    @Test("mail for a command that is not there or not executable is kept, and the delegate says so at its start")
+    func missingCommand() throws {
+        let words = [
+            Self.torpor, "app", "delegate", "--on", "didReceiveEvent=@D/gone.sh now",
+            "--on", "didEnterBackground=@D/plain", "--", "@D/program.sh",
+        ]
+        let toml = Self.toml(words, "topics = { news = \"all\" }\n")
+        try withDaemon(toml, files: ["program.sh": Self.program]) { daemon in
+            try File.write(daemon.directory + "/plain", "text", mode: 0o644)
+            try daemon.done(.start, "web")
+            func said() throws -> [String] {
+                let request = ManagerRequest.logs(LogsRequest(app: "web"))
+                return (try daemon.call(request)["lines"]?.arrayValue ?? []).compactMap { $0["text"]?.stringValue }
+            }
+            try daemon.eventually("both commands are named") {
+                let text = try said().joined(separator: " ")
+                return text.contains("didReceiveEvent cannot be run: there is no program")
+                    && text.contains("didEnterBackground cannot be run: ")
+            }
+            try daemon.post("news", .int(1))
+            try daemon.eventually("the message is kept") {
+                let rows = try daemon.call(.unhandled(UnhandledRequest()))["unhandled"]?.arrayValue ?? []
+                return rows.count == 1 && rows.first?["why"] == "unhandled"
+            }
+            try daemon.waitForEvent("web", "answered didReceiveEvent: it does not handle it: ‘")
+            // It must not say that the state was saved.
+            try daemon.done(.background, "web")
+            try daemon.waitForEvent("web", "failed to handle didEnterBackground")
+        }
+    }
+
+    @Test("a payload with NUL reaches a command as JSON")
+    func payloadWithNUL() throws {
+        let hook = "#!/bin/sh\nprintf '%s\\n' \"$TORPOR_MESSAGE_PAYLOAD\" >>@D/rec.web\n"
+        let words = [Self.torpor, "app", "delegate", "--on", "didReceiveEvent=@D/hook.sh", "--", "@D/program.sh"]
+        let toml = Self.toml(words, "topics = { news = \"all\" }\n")
+        try withDaemon(toml, files: ["hook.sh": hook, "program.sh": Self.program]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("news", .string("a\0b"))
+            try daemon.waitForRecord("web", #""a\u0000b""#)
+            try daemon.post("news", .string("plain"))
+            try daemon.waitForRecord("web", "plain")
+        }
+    }
+
+    @Test("what a program at the app's socket gets wrong before it is a delegate is an event")
+    func wrongAttach() throws {
+        let program = """
+            import os, socket, time
+            def send(text):
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(os.environ["TORPOR_APP_SOCKET"])
+                connection.sendall(text)
+                return connection
+            kept = [send(b'{"method": "io.torpor.App.Attach", "more": true}\\n')]
+            kept.append(send(b'{"method": "io.torpor.App.Attach"}\\0'))
+            kept.append(send(b'{"method": "io.torpor.App.Attach", "more": true}\\0'))
+            time.sleep(1000)
+            """
+        let toml = """
+            [apps.web]
+            exec = ["python3", "@D/wrong.py"]
+            launch = "on-demand"
+            """
+        try withDaemon(toml, files: ["wrong.py": program]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForEvent("web", "ends with a newline, and was not answered: end each message with a NUL")
+            try daemon.waitForEvent("web", "called Attach without “more”, so it is no delegate")
+            try daemon.waitForEvent("web", "ready is not \"delegate\", so it is not sent the launch messages")
+        }
+    }
+
+    @Test("settings of an app that declares none are refused with a whole sentence")
+    func noSettings() throws {
+        try withDaemon(Self.toml(["/bin/sleep", "1000"])) { daemon in
+            let unset = try Spawn.run([Self.torpor, "--socket", daemon.socket, "settings", "web", "--unset", "n"])
+            #expect(unset.code != 0 && unset.output.contains("web has no settings: declare them"), "\(unset)")
         }
     }
 
