@@ -142,13 +142,21 @@ package final class SavedStates: Room, LifecycleObserver {
                 }
                 let whose = scene.map { "the state of its scene \($0)" } ?? "its state"
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
-                if scene == nil { self.changed(app) }
+                if scene == nil {
+                    app.run.stateNotKeptIn = nil
+                    self.changed(app)
+                }
             }
             completion(outcome)
-            // Report a failed save only once per run (launch) of the app, because a full disk stays full.
-            guard let self, let app, case .failure(.failed(let sentence)) = outcome,
-                app.run.stateNotKeptIn != incarnation
-            else { return }
+            let sentence: String
+            switch outcome {
+            case .success, .failure(.refused): return
+            case .failure(.tooLarge(let limit)):
+                sentence = "it is larger than the \(limit) bytes that state_limit allows"
+            case .failure(.failed(let reason)): sentence = reason
+            }
+            // Report only the first of several failures, because a full disk stays full.
+            guard let self, let app, app.run.stateNotKeptIn != incarnation else { return }
             app.run.stateNotKeptIn = incarnation
             self.note(app, .stateNotKept, text: "could not save its state: \(sentence)")
         }
@@ -412,9 +420,9 @@ extension AppRuntime {
 private enum ImportedDigestSlot: Slot { typealias Value = String }
 
 extension Incarnation {
-    /// The incarnation (run of the app) for which a failure to save its state was already reported. Its later
-    /// failures are not reported.
-    var stateNotKeptIn: UInt32? {
+    /// The incarnation (run of the app) in which saving its state failed and has not succeeded since. Its later failures
+    /// are not reported.
+    package var stateNotKeptIn: UInt32? {
         get { slots[StateNotKeptInSlot.self] }
         set { slots[StateNotKeptInSlot.self] = newValue }
     }

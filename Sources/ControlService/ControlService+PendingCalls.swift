@@ -353,7 +353,16 @@ extension ControlService {
         let waits = machine.isCovered && machine.goal == .active
         let text = "is \(machine.state.rawValue)"
         let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
-        return result(app, ok: true, text + back + lacksScene(app, machine) + failedLaunch(item, app, machine))
+        let remarks = lacksScene(app, machine) + failedLaunch(item, app, machine) + unsaved(app, machine)
+        return result(app, ok: true, text + back + remarks)
+    }
+
+    /// The text to add if an app in the background could not save its state, and has not saved it since; else empty.
+    private func unsaved(_ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard machine.state == .background || machine.state == .suspended,
+            app.run.stateNotKeptIn == machine.incarnation
+        else { return "" }
+        return "; its state could not be saved (see ‘torpor history \(app.name)’)"
     }
 
     /// The text to add if an app with scenes inside stays in the background because none of its scenes is connected;

@@ -283,6 +283,7 @@ import VarlinkServer
             ]
         )
         #expect(try archives.save("eleven byte") == .failure(.tooLarge(limit: 10)))
+        #expect(archives.told("could not save its state: it is larger than the 10 bytes that state_limit").count == 1)
         // A file of neither the app's user nor the caller.
         try File.write(archives.states.stateDirectory(of: app) + "/notes", "text")
         archives.host.owner = geteuid() + 1

@@ -173,7 +173,8 @@ final class DelegateRun {
     /// Sets the answer if the command of the message was not run. `failed` would mean that the app has handled the
     /// message, and mail would be lost; but the app must not seem to have handled a message that concerns only it.
     private func notRun(_ text: String) {
-        current?.answer.result = current?.isForOthers == true ? .unhandled : .failed
+        let isForOthers = current?.isForOthers ?? false
+        current?.answer.result = isForOthers ? .unhandled : .failed
         current?.answer.text = text
         Complaint.say("\(current?.name ?? "a message") is not handled: \(text)", .warning)
     }

@@ -27,7 +27,8 @@ import Testing
             ("user", "configuration  user"), ("container", "configuration  container"),
             ("docker", "configuration  container"),
             ("health check", "configuration  health"), ("log rotation", "configuration  log_max_size"),
-            ("core dump", "configuration  limits"),
+            ("core dump", "configuration  limits"), ("inet_http_server", "torpor help web"),
+            ("web ui", "torpor help web"),
             ("supervisord", "torpor help from-supervisord"), ("reload", "‘torpor apply’ reloads"),
         ]
     )

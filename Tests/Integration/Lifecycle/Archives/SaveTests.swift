@@ -117,10 +117,15 @@ import Varlink
             let wrong = try daemon.heard().filter { $0.error == "Failed" }
             #expect(wrong.count == 7 && wrong.allSatisfy { !($0.reply["message"]?.stringValue ?? "").isEmpty })
             #expect(try daemon.status("web").archive?.bytes == 1024)
-            #expect(try !daemon.events("web").contains { $0.text.contains("could not save") })
+            let told = try daemon.events("web").filter { $0.text.contains("could not save its state") }
+            #expect(told.count == 1 && told.first?.text.contains("the 1024 bytes that state_limit") == true, "\(told)")
+            let unsaved = try daemon.verb(.background, "web")
+            #expect(unsaved.ok && unsaved.message?.contains("its state could not be saved") == true, "\(unsaved)")
             // The limit counts at once.
             try daemon.apply(Delegates.head + "state_limit = \"none\"\n")
             #expect(try daemon.ask("d.save(bytes(1025))")["bytes"]?.intValue == 1025)
+            let saved = try daemon.verb(.suspend, "web")
+            #expect(saved.ok && saved.message?.contains("could not be saved") != true, "\(saved)")
         }
     }
 
