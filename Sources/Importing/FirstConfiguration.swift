@@ -13,7 +13,8 @@ public struct FirstApp: Sendable, Equatable {
     public var port: UInt16?
     /// Whether the app is suspended while no client is connected.
     public var sleeps = false
-    /// The file that the app was derived from, for a message; nil for the example.
+    /// The file from which the app was derived, to name it to the user; nil for the example app that ‘torpor init’
+    /// writes if it finds none.
     public var origin: String?
 
     /// Creates an app with default values for everything else.

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 // The keeper is a subreaper: processes that an app leaves behind become its children. A zombie no longer has an
-// environment, so the keeper finds an orphan's app by its session, which every app leads. It also records the
-// orphan's cgroup, to help torpord.
+// environment, so the keeper finds an orphan's app by the orphan's session: each app leads a session of its own, which
+// its descendants keep. The keeper also records the orphan's cgroup, to help torpord.
 
 static ssize_t read_proc(pid_t pid, const char *file, char *text, size_t size)
 {

@@ -26,7 +26,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "covers")
     }
 
-    /// The cover of one transition of an app to the foreground.
+    /// What is shown in place of an app during one transition to the foreground: a command that displays a picture.
     final class Cover {
         /// Fires when the cover must be shown. After the cover has ended, fires when its command must be killed.
         var timer: TimerSource?

@@ -13,9 +13,9 @@ extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
 }
 
-/// Parses simple command lines of the verbs that prompts, loops, scripts and probes call often, because the argument
-/// parser would take longer than the rest of the command. Command lines with other options or with mistakes are left to
-/// the parser.
+/// Parses simple command lines of the verbs that shell prompts, loops, scripts and probes call often. The argument
+/// parser would take longer than the rest of such a command. Command lines with other options or with mistakes are
+/// left to the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)

@@ -116,8 +116,8 @@ final class TopFeed: Sendable {
                 }
                 if case .details(let app) = subject { try readDetails(of: app, &snapshot, client) }
                 onSuccess()
-                // Measure the interval from the reply, because the supervisor takes new measurements only a second
-                // after the last ones.
+                // The interval begins at the reply: torpord measures apps at most once a second, so a request that
+                // comes earlier would get the old values again.
                 last = Clock.monotonic()
             }
             try readLog(&log, subject, client)

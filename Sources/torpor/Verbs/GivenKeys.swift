@@ -85,7 +85,7 @@ enum PAMUser {
         guard File.exists(path), owner == user.uid else { return named ?? ControlSocket.machines }
         if Users.effectiveUID == 0, user.uid != 0 {
             try Failure.of { () throws(Errno) in try Users.become(user) }
-            // A change of the user makes this process's memory readable for other processes again, so protect it again.
+            // The new uid made this process's memory readable for other processes of that user, so protect it again.
             try Asked.keepPrivate()
         }
         return path
