@@ -12,6 +12,7 @@ import TorporAPI
     @Test("do the same as those that it parses")
     func same() throws {
         try withDaemon(Apps.sleeper("a")) { daemon in
+            try daemon.waitFor("a", "active")
             let verbs = [
                 ("suspend", "suspended"), ("resume", "background"), ("foreground", "active"),
                 ("background", "background"), ("stop", "not-running"), ("start", "active"), ("restart", "active"),

@@ -124,8 +124,10 @@ import Varlink
             try daemon.waitFor("web", "active")
             try daemon.eventually("the app may read") { (try? SandboxTests.results(daemon, "web")) == Self.opened }
             for verdict in [PermissionVerdict.deny, .allow] {
+                // The answer before may have it launched again once more.
+                try daemon.waitFor("web", "active")
                 Self.forgetResults(daemon)
-                let pid = try Self.pid(daemon)
+                let pid = try daemon.summary("web").pid ?? 0
                 let words = ["permissions", "web", verdict.rawValue, "files:\(daemon.directory)/srv:ro", "--socket"]
                 _ = try Spawn.start(
                     [Built.path("torpor")] + words + [daemon.socket],
@@ -133,7 +135,7 @@ import Varlink
                     output: "/dev/null"
                 )
                 // Before the answer is heard, stored or carried out, or after.
-                let isOver = { !Truth.isAlive(pid) || File.exists(daemon.directory + "/s/torpor.db-wal") }
+                let isOver = { pid == 0 || !Truth.isAlive(pid) || File.exists(daemon.directory + "/s/torpor.db-wal") }
                 try daemon.eventually("the answer is under way") { isOver() }
                 try daemon.lose(loss)
                 // It may have been killed before it was heard.
