@@ -25,6 +25,13 @@ mkdir -p "$stage/DEBIAN" "$work/debian"
 # put MODE FILE PATH: as `install` does, folders included.
 put() { install -D -m "$1" "$2" "$stage/$3"; }
 
+# put_json FILE PATH: without white space, which takes half of a schema, and which no reader of JSON needs.
+put_json() {
+    python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin), ensure_ascii=False, separators=(",", ":")))' \
+        <"$1" >"$work/compact.json"
+    put 644 "$work/compact.json" "$2"
+}
+
 # put_page FILE PATH: a page that names what it names where the package has it.
 put_page() {
     packaging/deb/pages --page "$1" >"$work/page"
