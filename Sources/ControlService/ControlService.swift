@@ -28,7 +28,7 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     let configurationComparison: ConfigurationComparison
     /// Finds out, on a background thread, why apps could not be launched with a new configuration.
-    let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
+    let launchObstacles: BackgroundWorker
     /// Finds out, on a background thread, which files of the configuration every user can change.
     let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
     /// How many configurations were applied. Code that waits compares the number before and after the wait, to detect
@@ -48,12 +48,7 @@ package final class ControlService: ShellRoom, ClientService {
             { $0.read() }
         )
         configurationComparison = ConfigurationComparison(supervisor.loop)
-        launchObstacles = CoalescingReader(
-            supervisor.loop,
-            named: "obstacles",
-            joining: { (question: inout [AppSpecification], other: [AppSpecification]) in question += other },
-            { LaunchObstacle.find($0) }
-        )
+        launchObstacles = BackgroundWorker(supervisor.loop, named: "obstacles")
         exposureReads = CoalescingReader(
             supervisor.loop,
             named: "exposures",

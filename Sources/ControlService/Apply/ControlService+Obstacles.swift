@@ -45,7 +45,8 @@ extension ControlService {
     /// reason if finding out takes too long.
     func findObstacles(_ specifications: [AppSpecification], _ then: @escaping ([String: String]) -> Void) {
         let answer = Once(then)
-        launchObstacles.ask(specifications) { answer.give($0) }
+        // Questions are not merged: an apply and a restart may ask about different specifications of the same app.
+        launchObstacles.ask({ LaunchObstacle.find(specifications) }, { answer.give($0) })
         answer.timer = try? loop.timer { answer.give([:]) }
         answer.timer?.arm(after: Self.patience)
     }
