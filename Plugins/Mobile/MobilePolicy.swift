@@ -76,7 +76,7 @@ struct Mobile: Policy {
             makeRoom(in: view, &advice)
             suspendOverdue(in: view, &advice)
         case .goalChanged(let app, _, to: .active):
-            wanted[app.place] = view.now
+            wanted[app.place] = view.eventTime
         case .stateChanged(let app, let from, let to):
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }

@@ -128,8 +128,9 @@ private func decide(
     _ event: UnsafePointer<torpor_policy_event>?,
     _ reply: UnsafePointer<torpor_policy_reply>?
 ) -> Int32 {
-    guard let policy, let view = view.flatMap({ View($0) }), let event, let reply,
-        event.pointee.size >= MemoryLayout<torpor_policy_event>.size
+    guard let policy, let view, let event, let reply,
+        event.pointee.size >= MemoryLayout<torpor_policy_event>.size,
+        let view = View(view, eventTime: Time(microseconds: event.pointee.at))
     else { return Verdict.continue.code }
     let asked = Event(event.pointee, in: view)
     var advice = Advice(reply)

@@ -5,12 +5,17 @@
 public struct View {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_view>
+    /// When the event happened that the policy is asked about. One question can contain many events, and the view shows
+    /// the apps as they are after all of them, so this can be earlier than ``now``. To put events of apps in order,
+    /// compare this time.
+    public let eventTime: Time
 
-    /// Wraps the C struct; nil if the struct is too short.
+    /// Wraps the C struct; nil if the struct is too short. `eventTime`: nil for the view's own time.
     @usableFromInline
-    init?(_ raw: UnsafePointer<torpor_policy_view>) {
+    init?(_ raw: UnsafePointer<torpor_policy_view>, eventTime: Time? = nil) {
         guard raw.pointee.size >= MemoryLayout<torpor_policy_view>.size else { return nil }
         self.raw = raw
+        self.eventTime = eventTime ?? Machine(raw: raw.pointee.system).now
     }
 
     /// The apps, sorted by place.
