@@ -41,9 +41,9 @@ extension Supervisor: ActionPerformer {
         if let scene = machine.lateScene(now: loop.now), let deadline = scene.deadline {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
-        guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
-        let isForMessage = missed.kind == .message
-        let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
+        guard let missed = machine.deadlines.filter({ $0.at <= loop.now }).min(by: { $0.at < $1.at }) else { return }
+        // While the app works on a message that no transition waits for, it has not got the message of its transition.
+        let message = appSockets.messageInWork(of: app)?.message ?? machine.awaitedMessage
         reports.missedDeadline(missed, app, awaiting: message)
     }
 
