@@ -11,16 +11,17 @@ import Varlink
 @Suite("Messages that wait behind mail") struct QueuedTests {
     /// `web` works on its mail for longer than its deadlines. `other` gets the messages of its transition at once and
     /// does not answer: when it has been ended, the same deadlines have passed for `web`.
-    private static let toml = Posting.head + deadlines + """
-        message_deadline = "10min"
+    private static let toml =
+        Posting.head + deadlines + "message_deadline = \"10min\"\n"
+            + """
+            [apps.other]
+            exec = ["/usr/bin/python3", "-S", "@D/other.py"]
+            launch = "on-demand"
+            ready = "delegate"
+            restart = "never"
 
-        [apps.other]
-        exec = ["/usr/bin/python3", "-S", "@D/other.py"]
-        launch = "on-demand"
-        ready = "delegate"
-        restart = "never"
-
-        """ + deadlines
+            """
+        + deadlines
     private static let deadlines = "transition_deadline = \"100ms\"\nbackground_deadline = \"2s\"\n"
     private static let files: [String: String] = {
         var files = Delegates.files("didReceiveEvent=once(hold)")
