@@ -41,7 +41,7 @@ extension Supervisor: ActionPerformer {
         if let scene = machine.lateScene(now: loop.now), let deadline = scene.deadline {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
-        guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
+        guard let missed = machine.missedDeadline(now: loop.now) else { return }
         let isForMessage = missed.kind == .message
         let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
         reports.missedDeadline(missed, app, awaiting: message)
