@@ -55,7 +55,7 @@ public struct AppMachine: Sendable {
     public internal(set) var sleepsAgain = false
     /// Whether the app became ready (by exec or a probe) with the goal `suspended`. It gets its background time first,
     /// because otherwise torpord might suspend it before it began its work, or while it still answers the readiness
-    /// probe.
+    /// probe. Also true while the app is awake for the time of ``AppEvent/settles(_:)``.
     public internal(set) var settlesIn = false
     /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
