@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import Linux
 
 /// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an

@@ -199,4 +199,26 @@ import TorporAPI
             #expect(try Self.torpor(daemon, "suspend", "redis", "--force").code == 0)
         }
     }
+
+    @Test("restart: with --only-running an app that a user has stopped stays stopped")
+    func onlyRunning() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            let first = try #require(try daemon.summary("redis").pid)
+            let both = try Self.torpor(daemon, "restart", "--only-running", "web", "redis")
+            #expect(both.code == 0 && both.output.contains("redis: "), "\(both.output)")
+            #expect(try daemon.summary("redis").pid != first)
+            try daemon.done(.stop, "redis")
+            for words in [["redis"], ["redis", "web"]] {
+                let none = try Spawn.run(
+                    [Built.path("torpor"), "restart", "--only-running", "--socket", daemon.socket] + words
+                )
+                #expect(none.code == 0, "\(none.output)")
+                #expect(none.output.contains("\(words.joined(separator: ", ")): not running, so not restarted"))
+            }
+            #expect(try daemon.summary("redis").pid == nil)
+            #expect(try daemon.summary("web").pid == nil)
+            #expect(try Self.torpor(daemon, "restart", "--only-running", "nope").code == 4)
+        }
+    }
 }
