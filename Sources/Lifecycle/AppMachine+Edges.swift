@@ -256,6 +256,25 @@ extension AppMachine {
         actions.append(.continueProcesses)
     }
 
+    /// Called when the app is about to be stopped, and has worked in the background since it last got
+    /// didEnterBackground. Sends the message again first.
+    mutating func saveBeforeStop(into actions: inout [Action], now: Duration) {
+        guard transition == .suspending else { return }
+        abandonSuspending(into: &actions, now: now)
+        grant = nil
+        isUnsaved = true
+        walk(into: &actions, now: now)
+    }
+
+    /// Called when the app is about to be stopped, and could not be woken yet, because it does not listen. Keeps the
+    /// app in the background for `time`, after which the stop is tried again.
+    mutating func settle(for time: Duration, into actions: inout [Action], now: Duration) {
+        guard transition == .suspending, !isForced else { return }
+        abandonSuspending(into: &actions, now: now)
+        grant = Deadline(.backgroundTime, time, now: now)
+        settlesIn = true
+    }
+
     mutating func becomeSuspended(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase else { return }
         edgeDeadline = nil

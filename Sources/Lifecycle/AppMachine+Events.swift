@@ -51,6 +51,8 @@ extension AppMachine {
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
         case .snapshotOver: endSnapshot(into: &actions, now: now)
+        case .worked: saveBeforeStop(into: &actions, now: now)
+        case .settles(let time): settle(for: time, into: &actions, now: now)
         case .scene(let id, let event): handle(event, of: id, into: &actions, now: now)
         case .scenesRestored: scenesChanged(into: &actions, now: now)
         }

@@ -65,6 +65,10 @@ public enum AppEvent: Sendable, Hashable {
     case declinedSnapshot
     /// The snapshot was taken or has failed.
     case snapshotOver
+    /// The app is about to be stopped, and has worked since it last got didEnterBackground: for a client, for example.
+    case worked
+    /// The app is about to be stopped, and is not ready for that yet: do not try again before this time has passed.
+    case settles(Duration)
     /// An event for a message about a scene inside the app.
     case scene(SceneID, SceneEvent)
     /// The app's scenes were restored from the records of an earlier supervisor.

@@ -18,6 +18,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var serving: [AppID: ServingApp] = [:]
     /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
+    /// Searches for the sockets of apps that are about to be suspended.
+    var inspections: [AppID: SocketInspection] = [:]
     /// Apps for which torpord has logged that it polls their sockets. It logs this only once per app.
     private var told: Set<AppID> = []
 
@@ -87,6 +89,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         leftBehind[app.id] = nil
         serving[app.id] = nil
         awakeSince[app.id] = nil
+        inspections.removeValue(forKey: app.id)?.cancel()
         told.remove(app.id)
     }
 
