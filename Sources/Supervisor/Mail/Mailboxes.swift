@@ -179,6 +179,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         if isFirstAnswered, let first { channel.answeredID = max(channel.answeredID, first) }
         requeue(app)
         record(app)
+        // The delegate may have connected before the mail was loaded, so that the app seemed to work on that mail.
+        if isFirstAnswered { deliver(.messageAnswered, to: app.id) }
         host.pumpMessages(to: app)
     }
 
