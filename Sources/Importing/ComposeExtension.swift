@@ -73,7 +73,9 @@ final class ComposeExtension {
             }
             var other = build.text == nil ? build.mapMembers(["context"], context) : context(build)
             if var members = other.members, members["context"] == nil {
-                members["context"] = DataNode(value: .scalar(folder, isPlain: false), line: build.line, file: build.file)
+                var usual = build
+                usual.value = .scalar(folder, isPlain: false)
+                members["context"] = usual
                 other.value = .map(members)
             }
             keys["build"] = other
