@@ -38,10 +38,7 @@ extension ControlService {
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
         if let reason = machine.blocksWaking {
-            var overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
-            // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the
-            // failed mark.
-            if machine.blocksTimers == nil { overriding += app.specification.timers.map { "timer \($0.name)" } }
+            let overriding = wakersInSpite(of: machine, app)
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
             return
@@ -65,6 +62,24 @@ extension ControlService {
         {
             status.notWokenBy.append("any event" + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
         }
+    }
+
+    /// Whether no event wakes the app, which is suspended: its status has no ``AppStatus/wokenBy``. Unlike a forecast,
+    /// this does not read the app's sockets.
+    func isNeverWoken(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
+        let wakers = wakers(of: app, connections: [])
+        guard machine.blocksWaking != nil else { return wakers.isEmpty }
+        let overriding = wakersInSpite(of: machine, app)
+        return !wakers.contains(where: overriding.contains)
+    }
+
+    /// The events that launch the app in spite of ``AppMachine/blocksWaking``.
+    private func wakersInSpite(of machine: AppMachine, _ app: AppRuntime) -> [String] {
+        let afterForceQuit = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+        // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the failed
+        // mark.
+        guard machine.blocksTimers == nil else { return afterForceQuit }
+        return afterForceQuit + app.specification.timers.map { "timer \($0.name)" }
     }
 
     /// A text that names the events which no longer launch the app because a user stopped it. Nil if no user stopped

@@ -21,6 +21,8 @@ extension ControlService {
                 "is launching: \(pull)"
             } else if machine.transition == .launching, let problem = app.run.probe?.longProblem {
                 "is launching: it \(problem)"
+            } else if machine.transition == .launching, app.specification.rules.isOneshot {
+                "is launching: it is a oneshot app, which is ready once it has ended"
             } else if blockers.isEmpty {
                 "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
             } else {

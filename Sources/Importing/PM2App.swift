@@ -419,8 +419,8 @@ struct PM2App {
         program.remark(
             "watch is not translated: write a separate app for it, [apps.\(TOMLValue.key(name + "-watch"))] with "
                 + "type = \"oneshot\", restart = \"never\", launch = \"on-demand\", launch_deadline = \"none\", "
-                + "exec = [\"torpor\", \"restart\", \"\(name)\"] and paths = \(TOMLValue.array(paths).text), with an entry for each "
-                + "folder below that must be watched too"
+                + "exec = [\"torpor\", \"restart\", \"--only-running\", \"\(name)\"] and paths = "
+                + "\(TOMLValue.array(paths).text), with an entry for each folder below that must be watched too"
         )
     }
 
@@ -445,8 +445,8 @@ struct PM2App {
         program.remark(
             "cron_restart = \(quoted(text)) is not translated: write a separate app for it, "
                 + "[apps.\(TOMLValue.key(name + "-restart"))] with type = \"oneshot\", restart = \"never\", "
-                + "launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", \"restart\", \"\(name)\"] and timers = "
-                + timers.text
+                + "launch = \"on-demand\", launch_deadline = \"none\", "
+                + "exec = [\"torpor\", \"restart\", \"--only-running\", \"\(name)\"] and timers = \(timers.text)"
         )
     }
 }

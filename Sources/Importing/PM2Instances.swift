@@ -16,7 +16,7 @@ struct PM2Instances {
             for key in ["instance_var", "increment_var"] where node[key] != nil {
                 leftOut.add(key, because: "it has one instance")
             }
-            if node["exec_mode"]?.text?.hasPrefix("cluster") == true {
+            if node["exec_mode"]?.text?.hasPrefix("cluster") == true, !hasSocket(&program) {
                 leftOut.add("exec_mode", because: "it has one instance")
             }
             return program.remark(leftOut)
@@ -71,33 +71,14 @@ struct PM2Instances {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =
             "Torpor's package has \(Self.helper) for it, which node loads with --require: howto/from-pm2.md"
-        guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
-            let port = Int(text), (1...65_535).contains(port)
-        else {
+        guard let port = port(program) else {
             return program.remark(
                 "is in cluster mode (exec_mode, instances), in which PM2 opens ports for all instances; without PM2, "
                     + "the second one ends with EADDRINUSE: write sockets = [{ stream = \"PORT\", reuse_port = true }] "
                     + "and let it listen on the socket that it is passed (\(howto))"
             )
         }
-        let host = host(variables, program)
-        program.append(
-            to: "sockets",
-            .table([
-                ("stream", .string(host.map { $0 == Self.all ? "\(port)" : "\($0):\(port)" } ?? "\(port)")),
-                ("name", .string("\(port)")),
-                ("reuse_port", .boolean(true)),
-            ])
-        )
-        if let host {
-            let place = host == Self.all ? "all addresses" : host
-            program.remark("its sockets listen on \(place), as its variables or arguments say")
-        } else {
-            program.remark(
-                "its sockets listen on all addresses, because the import cannot see where the program listens: write "
-                    + "stream = \"127.0.0.1:\(port)\" if only this machine may reach it"
-            )
-        }
+        listen(&program, port, isShared: true)
         let mode = "is in cluster mode (exec_mode, instances): each instance has its own socket on port \(port), "
         switch helper(&program) {
         case .added:
@@ -110,6 +91,56 @@ struct PM2Instances {
                 mode + "and listens on that one by the file that node loads first: without it, it ends with EADDRINUSE"
             )
         case .none: program.remark(mode + "and ends with EADDRINUSE unless it listens on that one (\(howto))")
+        }
+    }
+
+    /// Translates the cluster mode of a single process, whose port PM2 opens too. The app has a socket only if its
+    /// program listens at it without a change, because otherwise it opens the port itself. Returns false if it has
+    /// none.
+    private func hasSocket(_ program: inout ImportedProgram) -> Bool {
+        guard let port = port(program) else { return false }
+        let loads: String
+        switch helper(&program) {
+        case .added: loads = Self.helper
+        case .present: loads = "the file"
+        case .none: return false
+        }
+        listen(&program, port, isShared: false)
+        program.remark(
+            "is in cluster mode (exec_mode): it has a socket on port \(port), and listens on that by \(loads) that "
+                + "node loads first: without it, it ends with EADDRINUSE"
+        )
+        return true
+    }
+
+    /// The number in the variable PORT; nil if there is none.
+    private func port(_ program: ImportedProgram) -> Int? {
+        guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
+            let port = Int(text), (1...65_535).contains(port)
+        else { return nil }
+        return port
+    }
+
+    /// Adds a socket at the port. `isShared`: whether each instance has one there.
+    private func listen(_ program: inout ImportedProgram, _ port: Int, isShared: Bool) {
+        var variables = OrderedTable<TOMLValue>()
+        if case .table(let table)? = program["environment"] { variables = table }
+        let host = host(variables, program)
+        var members: [(key: String, value: TOMLValue)] = [
+            ("stream", .string(host.map { $0 == Self.all ? "\(port)" : "\($0):\(port)" } ?? "\(port)")),
+            ("name", .string("\(port)")),
+        ]
+        if isShared { members.append((key: "reuse_port", value: .boolean(true))) }
+        program.append(to: "sockets", .table(OrderedTable(members)))
+        let sockets = isShared ? "its sockets listen" : "its socket listens"
+        if let host {
+            let place = host == Self.all ? "all addresses" : host
+            program.remark("\(sockets) on \(place), as its variables or arguments say")
+        } else {
+            program.remark(
+                "\(sockets) on all addresses, because the import cannot see where the program listens: write "
+                    + "stream = \"127.0.0.1:\(port)\" if only this machine may reach it"
+            )
         }
     }
 

@@ -96,7 +96,11 @@ enum PM2Processes {
             members["instances"] = DataNode(value: .scalar("\(count)", isPlain: true), line: 0)
         } else {
             // PM2 always stores these keys, but they have an effect only if the app has several instances.
-            members = members.filtered { !["exec_mode", "increment_var", "instance_var"].contains($0.key) }
+            // Only the cluster mode has one with a single instance too: PM2 opens its port.
+            let isCluster = members["exec_mode"]?.text?.hasPrefix("cluster") == true
+            members = members.filtered {
+                !["increment_var", "instance_var"].contains($0.key) && ($0.key != "exec_mode" || isCluster)
+            }
         }
         // PM2 stores a shell line as a shell with arguments: convert it back to a line.
         if let shell = members["script"]?.text, ["bash", "sh"].contains(SourceTree.lastPart(shell)),

@@ -155,7 +155,7 @@ extension AppMachine {
 
     /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`. They do not if
     /// the suspension is forced, or if another machine may own the app.
-    private var isKeptAwake: Bool { isHeld && !isForced && mayRun }
+    var isKeptAwake: Bool { isHeld && !isForced && mayRun }
 
     /// Carries out the steps of the current transition until a step has to wait for the app's answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
@@ -189,7 +189,8 @@ extension AppMachine {
                 running.edge = edge
                 phase = .running(running)
                 let allowance = kind == .background ? rules.backgroundDeadline : rules.transitionDeadline
-                edgeDeadline = Deadline(kind, allowance, now: now)
+                let start = edge.steps == Self.savingAgain ? now : latestDelivery(now: now)
+                edgeDeadline = Deadline(kind, allowance, now: start)
                 return
             }
         }

@@ -311,6 +311,8 @@ extension AppMachine {
         guard nextDeadline.map({ $0 <= now }) ?? false else { return }
         endOverdueOwnership(into: &actions, now: now)
         if tracedSince != nil, !isResting { return }
+        // Judge the message that the app works on before any message that is queued behind it.
+        missMessage(into: &actions, now: now)
         if let deadline = edgeDeadline, deadline.at <= now {
             edgeDeadline = nil
             missed(deadline, into: &actions, now: now)
@@ -342,7 +344,9 @@ extension AppMachine {
             terminate(.launchDeadline, politely: false, into: &actions, now: now)
         case (.transition, .running(let running)):
             actions.append(.report(.missed(.transition, running.edge?.transition)))
-            if rules.onMissedTransition == .end {
+            // An app that still worked on an earlier message when it was to save again did not get that message.
+            let wasTold = !(isSavingAgain && worksOnEarlierMessage)
+            if rules.onMissedTransition == .end, wasTold {
                 terminate(.unresponsive, politely: false, into: &actions, now: now)
             } else {
                 advance(into: &actions, now: now)

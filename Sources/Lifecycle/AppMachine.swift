@@ -322,7 +322,7 @@ public struct AppMachine: Sendable {
     /// The deadline that the app has missed, if one has passed: the one that is judged first, if several have. The end
     /// of the background time is not missed: the app had nothing to do by then.
     public func missedDeadline(now: Duration) -> Deadline? {
-        [edgeDeadline, watchdogDeadline, messageDeadline, taskDeadline].lazy.compactMap { $0 }.first { $0.at <= now }
+        [messageDeadline, edgeDeadline, watchdogDeadline, taskDeadline].lazy.compactMap { $0 }.first { $0.at <= now }
     }
 
     /// The time at which the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all

@@ -45,7 +45,7 @@ public enum AppEvent: Sendable, Hashable {
     case delegate(attached: Bool)
     /// The app failed to handle didEnterBackground, so it may have unsaved state and must not be killed without notice.
     case failedToPrepare
-    /// A message that had to wait for the answer to an earlier message is sent only now, so its deadline starts again.
+    /// A message that had to wait for the answer to an earlier message is sent only now, so its deadline begins now.
     case delivered(Message)
     /// The app holds a lock that another process waits for, and the app is suspended or about to be suspended.
     case lockHeld

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Selects apps: a name, a pattern with `*` and `?`, or `tag:NAME`, which may be a pattern too.
+/// Selects apps: a name, a pattern with `*` and `?`, or `tag:NAME`, which may be a pattern too. The name of an app with
+/// instances selects all of them, and the name of a template of scenes all its scenes.
 public struct Selector: Sendable, Hashable, CustomStringConvertible {
     /// The selector as it was written.
     public let description: String
     private let pattern: [UInt8]
     private let isTag: Bool
     private let isPlain: Bool
+    /// Whether the selector may be the name of an app with instances, or of a template of scenes. Their names have an @.
+    private let mayBeTemplate: Bool
 
     /// Creates a selector; nil if the name or tag is empty.
     public init?(_ text: String) {
@@ -15,19 +18,25 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         isTag = bytes.starts(with: prefix)
         pattern = isTag ? Array(bytes.dropFirst(prefix.count)) : bytes
         isPlain = !pattern.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }
+        mayBeTemplate = !isTag && isPlain && !pattern.contains(UInt8(ascii: "@"))
         description = text
         if pattern.isEmpty || pattern.contains(0) { return nil }
     }
 
     /// Whether the selector matches the app. Allocates nothing.
     public func matches(_ app: App) -> Bool {
-        guard isTag else { return matches(app.nameBytes) }
+        guard isTag else { return matches(app.nameBytes) || mayBeTemplate && isTemplate(of: app.nameBytes) }
         var isFound = false
         app.forEachTag { tag in
             isFound = matches(tag)
             return !isFound
         }
         return isFound
+    }
+
+    /// Whether the pattern is the part of an app's name before the @.
+    private func isTemplate(of name: UnsafeRawBufferPointer) -> Bool {
+        name.count > pattern.count && name[pattern.count] == UInt8(ascii: "@") && name.starts(with: pattern)
     }
 
     /// Whether the pattern matches the text: `*` matches any number of characters, and `?` matches one character.

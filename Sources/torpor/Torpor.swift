@@ -130,6 +130,17 @@ package struct Torpor: ParsableCommand {
                 )
             }
         }
+        if count == 1, appVerbs.contains(verb._commandName),
+            let index = words.firstIndex(where: { $0 == "--app" || $0.hasPrefix("--app=") })
+        {
+            let next = words[index...].dropFirst().first
+            let app = words[index] == "--app" ? next ?? "APP" : String(words[index].dropFirst("--app=".count))
+            let line = Terminal.harmless("torpor \(verb._commandName) \(app)")
+            throw Failure(
+                status: .usage,
+                message: "there is no --app: apps are named without an option, as in ‘\(line)’"
+            )
+        }
         if verb == Restart.self, words.contains("--update-env") {
             throw Failure(
                 status: .usage,
@@ -139,6 +150,12 @@ package struct Torpor: ParsableCommand {
             )
         }
     }
+
+    /// Verbs that take an app's name without an option, and for which other tools have an option.
+    private static let appVerbs: Set<String> = [
+        "events", "health", "history", "list", "logs", "report", "restart", "start", "status", "stop",
+        "timers", "wait",
+    ]
 
     /// Refuses the parser's option that writes all help as JSON, because release builds lack the encoder for it
     /// (packaging/link/foundation).
@@ -197,6 +214,8 @@ package struct Torpor: ParsableCommand {
         "wake": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
         "thaw": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
         "save": "did you mean ‘torpor app state save FILE’? torpord saves each app's state itself",
+        "dump": "torpord stores the state of each app itself, and the apps are in the configuration",
+        "env": "environment in the configuration has an app's variables; /proc/PID/environ has those of a process",
         "resurrect": "did you mean ‘torpor start APP’? After a boot torpord restores the state of each app",
         "is-active": "did you mean ‘torpor health APP’? Its exit status is 0 if the app is up",
         "is-failed": "did you mean ‘torpor health APP’? Its exit status is 1 if the app is not up",

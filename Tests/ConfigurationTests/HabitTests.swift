@@ -53,4 +53,15 @@ struct HabitTests {
         ]
     )
     func value(line: String, complaint: String) { #expect(complaints(app: line) == ["torpor.toml:3:" + complaint]) }
+
+    @Test("a number of instances as PM2 has it is one error, whatever else needs instances")
+    func instances() {
+        let keys = "instances = \"max\"\ninstance_first = 0\nsockets = [{ stream = \"80%02i\" }]"
+        #expect(
+            complaints(app: keys) == [
+                "torpor.toml:3:13: apps.web.instances: expected a number, such as 4 (‘nproc’ prints how many "
+                    + "processors there are), found a string"
+            ]
+        )
+    }
 }

@@ -68,7 +68,7 @@ import Testing
             #expect(found.first?.contains("torpor.toml:3:") == true && found.first?.contains("delegate") == true)
             #expect(warnings(key + "\nready = \"delegate\"").isEmpty)
             #expect(warnings(key + "\nopen_command = [\"/o\", \"%u\"]").isEmpty)
-            #expect(warnings(key + "\nsignals.openURL = \"USR1\"").isEmpty)
+            #expect(warnings(key + "\nsignals.openURL = \"URG\"").isEmpty)
             #expect(warnings(key, exec: "[\"/a\", \"%f\"]").isEmpty)
         }
     }

@@ -66,6 +66,36 @@ import Testing
         #expect(try passed.map { try SocketFacts($0.descriptor).local } == [folder("new")])
     }
 
+    @Test("An address that overlaps the old one is bound as soon as the old socket is closed, at the next launch")
+    func overlaps() throws {
+        let port = try TestPort()
+        let wide = "0.0.0.0:\(port.number)"
+        let events = try FakeEvents(real: Self.web("stream = \"\(port.text)\""))
+        let web = events.shell.app("web")
+        try events.shell.start("web")
+        // torpor-keeper has a copy, and gives it up only some time after torpord has.
+        let old = try #require(events.sockets("web").first?.descriptor)
+        let copy = try old.duplicate()
+        web.next = try FakeShell(toml: Self.web("stream = \"\(wide)\"")).configuration.apps[0]
+        events.wakes.configure()
+        let new = try #require(events.sockets("web").first)
+        #expect(new.descriptor == nil && new.trouble?.contains("still runs with \(port.text)") == true)
+        #expect(events.shell.told(of: "web").allSatisfy { !$0.contains("cannot listen") })
+        #expect(events.wakes.sockets.trouble(of: web) == nil)
+        _ = try port.connect()
+        web.specification = try #require(web.next)
+        web.next = nil
+        let passed = try events.wakes.sockets.passed(to: web)
+        #expect(try passed.map { try SocketFacts($0.descriptor).local } == [wide])
+        _ = try port.connect()
+        // And back, while it does not run.
+        let second = try #require(events.sockets("web").first?.descriptor).duplicate()
+        try events.configure(Self.web("stream = \"\(port.text)\""))
+        let last = try #require(events.sockets("web").first)
+        #expect(last.descriptor != nil && last.trouble == nil, "\(last.trouble ?? "")")
+        _ = (copy, second)
+    }
+
     @Test("An address that one app gives up is another's at once, without waiting for the next try")
     func handedOver() throws {
         let port = try TestPort()

@@ -168,6 +168,32 @@ struct PM2Tests {
         }
     }
 
+    @Test("in cluster mode a single process has a socket too, if it listens there without a change")
+    func single() throws {
+        func imported(_ keys: String, has helper: Bool = true) throws -> (app: AppSpecification, remarks: [String]) {
+            let text = #"{"apps":[{"name":"a","script":"a.js","env":{"PORT":3000},\#(keys)}]}"#
+            var machine = tree(["ecosystem.json": text])
+            let read = machine.read
+            if helper { machine.read = { $0 == "/usr/share/torpor/listen.cjs" ? [] : read($0) } }
+            let found = try Imported("ecosystem.json", in: machine)
+            return (try found["a"], found.remarks("a"))
+        }
+        let cluster = #""exec_mode":"cluster","instances":1"#
+        let usual = try imported(cluster)
+        #expect(usual.app.sockets.map(\.name) == ["3000"] && usual.app.sockets.first?.plan.reusePort == false)
+        #expect(usual.app.exec == ["node", "--require", "/usr/share/torpor/listen.cjs", "/srv/app/a.js"])
+        #expect(usual.remarks.contains { $0.hasPrefix("its socket listens on all addresses") }, "\(usual.remarks)")
+        #expect(usual.remarks.contains { $0.contains("has a socket on port 3000") }, "\(usual.remarks)")
+        let own = try imported(cluster + #","node_args":"--require ./listen.cjs""#, has: false)
+        #expect(own.app.sockets.count == 1 && own.app.exec == ["node", "--require", "./listen.cjs", "/srv/app/a.js"])
+        for keys in [#""exec_mode":"fork""#, #""instances":1"#, cluster + #","interpreter":"python3""#] {
+            #expect(try imported(keys).app.sockets.isEmpty, "\(keys)")
+        }
+        let none = try imported(cluster, has: false)
+        #expect(none.app.sockets.isEmpty)
+        #expect(none.remarks.contains { $0.contains("exec_mode is left out: it has one instance") }, "\(none.remarks)")
+    }
+
     @Test("readiness by a port is not advised where Torpor itself holds the port")
     func waitReady() throws {
         func remark(_ keys: String) throws -> String {
@@ -192,7 +218,7 @@ struct PM2Tests {
         let found = try Imported("ecosystem.json", #"{"apps":[{"name":"a","script":"a.js","watch":\#(value)}]}"#)
         let app =
             #"[apps.a-watch] with type = "oneshot", restart = "never", launch = "on-demand", launch_deadline = "none", "#
-            + #"exec = ["torpor", "restart", "a"] and paths = \#(paths), with an entry"#
+            + #"exec = ["torpor", "restart", "--only-running", "a"] and paths = \#(paths), with an entry"#
         #expect(found.remarks("a").contains { $0.contains(app) }, "\(found.remarks("a"))")
     }
 

@@ -154,6 +154,19 @@ struct ViewTests {
         #expect(selector.description == text)
     }
 
+    @Test(
+        "the name of an app with instances selects all of them",
+        arguments: [
+            ("web", true), ("web@1", true), ("web@2", false), ("we", false), ("web@", false), ("web@*", true),
+            ("web@10", false), ("tag:we", false), ("tag:web", false), ("w?b", false),
+        ]
+    )
+    func instances(text: String, matches: Bool) throws {
+        let fake = FakeView(places: 1)
+        fake.put(0, "web@1", tags: ["we@b"])
+        #expect(fake.app(0).matches(try #require(Selector(text))) == matches)
+    }
+
     @Test("a selector that names nothing is none", arguments: ["", "tag:"])
     func noSelector(text: String) { #expect(Selector(text) == nil) }
 

@@ -970,7 +970,7 @@ _torpor_stop() {
 
 _torpor_restart() {
     repeating_flags=()
-    non_repeating_flags=(--keep-state --force --no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--keep-state --force --only-running --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1

@@ -89,6 +89,7 @@ public enum ConfigurationLoader {
         checkDesktop(reader, userID: userID)
         checkGroups(reader)
         checkProtection(reader, apps + templates)
+        if !sink.hasErrors { checkSelectors(reader, apps, templates) }
         checkExposure(reader)
         // Warn if there are no apps, but only in `torpor check` (which sets `inspection`), or if `[defaults]` shows
         // that apps were intended. A running supervisor may have no apps yet.
@@ -190,6 +191,22 @@ public enum ConfigurationLoader {
             guard MachineHints.checkLibrary(entry.policy, entry.origin, in: folder, reader.system) else { continue }
             guard reader.supervisor.policies.contains(entry.policy.name) else { continue }
             if let refusal = reader.system.inspection?.refusal(entry.policy, folder) { entry.origin.warning(refusal) }
+        }
+    }
+
+    /// Warns of policies' options that select no app, of which an app with a mistyped name would be a case.
+    private static func checkSelectors(
+        _ reader: FileReader,
+        _ apps: [AppSpecification],
+        _ templates: [AppSpecification]
+    ) {
+        guard let inspection = reader.system.inspection else { return }
+        let known = PolicySelector.Apps(apps, templates: templates)
+        for entry in reader.policies.values where reader.supervisor.policies.contains(entry.policy.name) {
+            for selector in inspection.selectors(entry.policy, reader.supervisor.policyDirectory) {
+                guard let problem = selector.problem(known) else { continue }
+                entry.origin.warning("options.\(selector.option): \(problem)")
+            }
         }
     }
 }

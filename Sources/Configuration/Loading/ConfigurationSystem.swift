@@ -71,6 +71,8 @@ public struct ConfigurationSystem {
         /// Why a policy cannot be used as it is configured; nil if it can be used. `folder` is the folder that contains
         /// the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
+        /// The names, patterns and tags by which the options of a policy select apps; empty if that is unknown.
+        public var selectors: (_ policy: PolicySpecification, _ folder: String) -> [PolicySelector] = { _, _ in [] }
 
         /// Creates an inspection of this machine.
         public init(searchPath: String?, refusal: @escaping (PolicySpecification, String) -> String?) {

@@ -125,7 +125,7 @@ struct AppDraft {
         if specification.data.firstLaunch != nil, !specification.data.isWanted {
             warning("first_launch", "does nothing without data_folders = true")
         }
-        if instances == nil, firstInstance != nil {
+        if origins["instances"] == nil, firstInstance != nil {
             warning("instance_first", "does nothing without instances")
         }
         if let instances, specification.scenes == nil {
@@ -189,6 +189,8 @@ struct AppDraft {
     /// The apps that the draft defines: its instances, the template of its scenes, or a single app. Names of other apps
     /// in `requires` and `after` are not resolved yet.
     func expanded() -> [AppSpecification] {
+        // If the number is missing because of an error, count one instance, so that other keys may have %i.
+        let instances = instances ?? (origins["instances"] == nil ? nil : 1)
         guard let instances, specification.scenes == nil else {
             var app = specification
             if app.scenes != nil { app.launch = .onDemand }

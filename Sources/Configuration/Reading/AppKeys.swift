@@ -83,7 +83,11 @@ enum AppKeys {
             draft.specification.innerScenes = scenes.isInside ? scenes : nil
             draft.specification.rules.hasScenes = scenes.isInside
         },
-        .optional("instances", \.instances, Read.integer(1...1_000)),
+        .optional("instances", \.instances) { context, node in
+            // PM2 has instances = "max".
+            guard case .string = node.value else { return Read.integer(1...1_000)(context, node) }
+            return context.expected("a number, such as 4 (‘nproc’ prints how many processors there are)", node)
+        },
         .optional("instance_first", \.firstInstance, Read.integer(0...1_000_000_000)),
     ]
 

@@ -29,6 +29,7 @@ struct Resolver {
                 NeededFiles(app, draft, system)?.check()
                 OpeningReader.check(app, draft)
                 HeldPorts.check(app, draft)
+                EarlySignals.check(app, draft)
                 checkSandbox(app, draft)
                 AnnouncementReader.check(app, draft)
                 if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }

@@ -159,6 +159,12 @@ struct Apply {
         /// Whether `torpor apply --restart` restarts or launches the app after a change that takes effect only at a
         /// launch.
         var mayBeReplaced: Bool { isAlive || (isDown && launch != .onDemand) }
+
+        /// Whether the apply may have bound other sockets for the app.
+        var hasNewSockets: Bool {
+            guard let change, change.kind != .removed else { return false }
+            return change.kind == .added || change.changes.contains { $0.key.hasPrefix("sockets") }
+        }
     }
 
     // MARK: Which apps

@@ -350,8 +350,15 @@ extension ControlService {
         for index in items.indices where !isWaiting || items[index].target == .done {
             items[index].result = result(apps[items[index].app], ok: true, "is on its way")
         }
-        for (index, entry) in entries.enumerated() where entry.obstacle != nil {
-            items[index].result = result(apps[entry.id], ok: false, "runs on as before", "not-launchable")
+        for (index, entry) in entries.enumerated() {
+            if entry.obstacle != nil {
+                items[index].result = result(apps[entry.id], ok: false, "runs on as before", "not-launchable")
+            } else if items[index].target == .done, entry.hasNewSockets,
+                let trouble = supervisor.wakes.sockets.trouble(of: apps[entry.id])
+            {
+                // Nothing launches the app now, so no launch reports this.
+                items[index].result = result(apps[entry.id], ok: false, trouble, "not-launchable")
+            }
         }
         let waiter = PendingCall(reply: reply, items: items)
         waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }

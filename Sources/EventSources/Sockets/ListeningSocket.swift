@@ -18,6 +18,9 @@ package final class ListeningSocket {
     var toldTrouble: String?
     /// Whether the socket is closed because a user stopped the app and other apps listen at the same port.
     var isYielded = false
+    /// Whether the socket is bound only at the app's next launch, because the app still runs with another socket at the
+    /// same port, which is closed then.
+    var isPostponed = false
     /// The event loop's watch of the socket; nil if the socket is not watched.
     package var source: IOSource?
     /// Whether a connection that `source` reports wakes the app. If false, `source` serves only to notice a nearly

@@ -82,7 +82,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// has failed or is not owned.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return nil }
-        let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
+        let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil && !$0.isPostponed }
         return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
     }
 
@@ -124,7 +124,11 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
         }
         let isClosing = !leaving.isEmpty
-        for socket in leaving { close(socket) }
+        for socket in leaving {
+            makeRoom(socket)
+            close(socket)
+        }
+        postpone(set)
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: app) }
         if isClosing { retryAll() }
         arrangeRetry()
@@ -137,7 +141,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
         if let refusal = refusal(machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
-        if socket.isYielded, !isForLaunch { return false }
+        if socket.isYielded || socket.isPostponed, !isForLaunch { return false }
         socket.isYielded = false
         if let held = host.inheritance.take(socket.heldName).first {
             socket.take(held)
@@ -368,6 +372,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     private func retry(_ set: SocketSet) {
+        postpone(set)
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
         if !set.isTroubled { set.retryAt = nil }
         look(set)
@@ -423,7 +428,10 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     package func forget(_ app: AppRuntime) {
         guard let set = sets.removeValue(forKey: app.id) else { return }
-        for socket in set.sockets { close(socket) }
+        for socket in set.sockets {
+            makeRoom(socket)
+            close(socket)
+        }
         for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
         retryAll()
     }

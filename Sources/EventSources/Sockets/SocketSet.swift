@@ -133,5 +133,7 @@ final class SocketSet {
     init(_ app: AppRuntime) { self.app = app }
 
     /// Whether a socket that should be bound is not bound.
-    var isTroubled: Bool { refused == nil && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
+    var isTroubled: Bool {
+        refused == nil && sockets.contains { $0.descriptor == nil && !$0.isYielded && !$0.isPostponed }
+    }
 }

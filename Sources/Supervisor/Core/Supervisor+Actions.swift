@@ -42,8 +42,8 @@ extension Supervisor: ActionPerformer {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
         guard let missed = machine.missedDeadline(now: loop.now) else { return }
-        let isForMessage = missed.kind == .message
-        let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
+        // While the app works on a message that no transition waits for, it has not got the message of its transition.
+        let message = appSockets.messageInWork(of: app)?.message ?? machine.awaitedMessage
         reports.missedDeadline(missed, app, awaiting: message)
     }
 

@@ -249,7 +249,8 @@ struct Manager {
             )
         }
         if app.contains("*") || app.contains("?") {
-            return Failure(status: .unknown, message: "no app matches \(app): ‘torpor list’ shows all apps")
+            let hint = app.contains("[") ? "only * and ? stand for other characters" : "‘torpor list’ shows all apps"
+            return Failure(status: .unknown, message: "no app matches \(app): \(hint)")
         }
         if app == "all" {
             return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")

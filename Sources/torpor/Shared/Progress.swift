@@ -93,3 +93,50 @@ final class Waiting: Sendable {
         return (text.count > room ? text.prefix(max(0, room - 1)) + "…" : text) + " … " + time
     }
 }
+
+/// Says on standard error, if that is not a terminal, what a verb still waits for after some time. Steps that came
+/// earlier were not said, because most verbs are done by then.
+final class LateSteps: Sendable {
+    private struct State {
+        /// The latest step of each app, in the order of the first ones; nil if it explains no wait.
+        var steps: [(app: String, line: String?)] = []
+        var isOver = false
+    }
+
+    /// Of more apps, only the number is said.
+    private static let most = 5
+
+    private let state = Monitor(State())
+
+    init(after silence: Duration) {
+        let state = state
+        let end = Clock.monotonic() + silence
+        // If no thread can be started, nothing is said, and the wait continues.
+        try? WorkerThread.start(named: "steps") {
+            guard state.wait(until: end, for: { state, _ in state.isOver ? true : nil }) == nil else { return }
+            state.withLock { state in
+                guard !state.isOver else { return }
+                let lines = state.steps.compactMap(\.line)
+                for line in lines.prefix(Self.most) { Complaint.say(line, .remark) }
+                if lines.count > Self.most { Complaint.say("and \(lines.count - Self.most) more", .remark) }
+            }
+        }
+    }
+
+    /// Notes an app's step. `line`: what the verb waits for; nil if the step explains no wait, or was said.
+    func note(_ app: String, _ line: String?) {
+        state.withLock { state in
+            if let index = state.steps.firstIndex(where: { $0.app == app }) {
+                state.steps[index].line = line
+            } else {
+                state.steps.append((app, line))
+            }
+        }
+    }
+
+    /// Ends the wait. Must be called before the results are written.
+    func end() {
+        state.withLock { $0.isOver = true }
+        state.wake()
+    }
+}

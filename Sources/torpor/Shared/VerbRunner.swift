@@ -89,7 +89,11 @@ enum VerbRunner {
         manager.saysThatItWaits = false
         let isOnTerminal = ThisProcess.isTerminal(2)
         let waiting = Waiting(for: words, isShown: !options.json && isOnTerminal)
-        defer { waiting.end() }
+        let late = lateSteps(saysSteps: !options.json, isOnTerminal)
+        defer {
+            waiting.end()
+            late?.end()
+        }
         let began = Clock.monotonic()
         let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
@@ -104,12 +108,14 @@ enum VerbRunner {
             reserve: .seconds(5)
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            guard isOnTerminal || Self.explainsLongWait(step, since: began) else { return }
+            guard isOnTerminal || Self.explainsLongWait(step, since: began) else { return Self.note(step, in: late) }
+            late?.note(step.app, nil)
             // After an upgrade, the new supervisor reports the app's current step again: do not show it twice.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
         }
         waiting.end()
+        late?.end()
         let results = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
         }
@@ -120,7 +126,7 @@ enum VerbRunner {
     }
 
     /// If standard error is not a terminal, a verb that waits says why only after this time.
-    private static let silence = Duration.seconds(2)
+    static let silence = Duration.seconds(2)
 
     /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason. A
     /// wait for locked data is explained at once, since only a user can end it, and so is the pull of an image.
@@ -128,8 +134,22 @@ enum VerbRunner {
         if waitsForUnlock(step) { return true }
         let pulls = [" is launching: pulling ", ", which is pulling "]
         if pulls.contains(where: { step.text.contains($0) }) { return true }
-        guard Clock.monotonic() - began > silence else { return false }
-        return [": restart ", "is launching: "].contains { step.text.contains($0) }
+        return Clock.monotonic() - began > silence && explainsLongWait(step)
+    }
+
+    /// Whether a step explains a wait, if the wait takes long.
+    private static func explainsLongWait(_ step: VerbProgress) -> Bool {
+        [": restart ", "is launching: "].contains { step.text.contains($0) }
+    }
+
+    /// The steps that are to be said after ``silence``; nil if steps are said at once, or never.
+    static func lateSteps(saysSteps: Bool, _ isOnTerminal: Bool) -> LateSteps? {
+        saysSteps && !isOnTerminal ? LateSteps(after: silence) : nil
+    }
+
+    /// Notes a step that was not said, for later.
+    static func note(_ step: VerbProgress, in late: LateSteps?) {
+        late?.note(step.app, explainsLongWait(step) ? line(step) : nil)
     }
 
     /// Whether the launch of the app waits until a user unlocks its data.

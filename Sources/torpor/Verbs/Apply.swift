@@ -55,7 +55,11 @@ struct Apply: ParsableCommand {
             for: diff ? "comparing the configuration" : "applying the configuration",
             isShown: showsProgress
         )
-        defer { waiting.end() }
+        let late = VerbRunner.lateSteps(saysSteps: !options.json && !diff, showsProgress)
+        defer {
+            waiting.end()
+            late?.end()
+        }
         let began = Clock.monotonic()
         let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) + .seconds(5) }
         let reply = try manager.callOnce(
@@ -64,10 +68,14 @@ struct Apply: ParsableCommand {
             onError: invalid
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            guard showsProgress || VerbRunner.explainsLongWait(step, since: began) else { return }
+            guard showsProgress || VerbRunner.explainsLongWait(step, since: began) else {
+                return VerbRunner.note(step, in: late)
+            }
+            late?.note(step.app, nil)
             Complaint.say(VerbRunner.line(step), .remark)
         }
         waiting.end()
+        late?.end()
         guard let reply else {
             throw Failure(
                 status: .failed,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import TorporAPI
+import Varlink
 
 struct Restart: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,12 +19,15 @@ struct Restart: ParsableCommand {
         "torpor restart web",
         "torpor restart 'web@*' --timeout 30s",
         "torpor restart notes --keep-state",
-        "torpor restart web --force"
+        "torpor restart web --force",
+        "torpor restart web --only-running"
     )
     @OptionGroup package var apps: AppsArgument
     @Flag(name: .customLong("keep-state"), help: "Give the next launch the state that the app saved.")
     var keepState = false
     @Flag(help: "End the apps even if they could not be launched again.") var force = false
+    @Flag(name: .customLong("only-running"), help: "Leave apps alone that do not run, such as one that a user stopped.")
+    var onlyRunning = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
@@ -30,6 +35,23 @@ struct Restart: ParsableCommand {
         var request = VerbRequest(verb: .restart, apps: apps.apps)
         request.keepState = keepState
         request.force = force
+        if onlyRunning {
+            request.apps = try runningApps()
+            guard !request.apps.isEmpty else {
+                if options.json { return Output.document(.array([])) }
+                let names = Terminal.harmless(apps.apps.joined(separator: ", "))
+                return Output.page("\(names): not running, so not restarted\n")
+            }
+        }
         try VerbRunner.run(request, options, wait: wait)
+    }
+
+    /// The names of those apps that run, or are being launched.
+    private func runningApps() throws -> [String] {
+        let reply = try Manager(options).call(.listOf(apps.apps))
+        return try (reply["apps"]?.arrayValue ?? []).compactMap { json -> String? in
+            let app = try Manager.read { () throws(FieldError) in try AppSummary(json: json) }
+            return app.state == "not-running" && app.transition == nil ? nil : app.name
+        }
     }
 }

@@ -11,7 +11,7 @@ static int64_t calls;
 static char *volatile lost;
 
 static const char *const described[] = {
-    "does", "word", "\"nothing\"", "What it does: nothing, leak, clock, nonsense, mute, fragile, slow or tick.", NULL,
+    "does", "word", "\"nothing\"", "What it does: nothing, leak, clock, nonsense, mute, fragile, slow, lame or tick.", NULL,
 };
 
 static void *create(const torpor_policy_options *options, char *error, size_t size)
@@ -86,6 +86,9 @@ static int32_t decide(void *policy, const torpor_policy_view *view, const torpor
             abort();
     } else if (does("slow") && view->app_count >= 1000) {
         for (int64_t end = nanoseconds() + 3000000; nanoseconds() < end;)
+            continue;
+    } else if (does("lame")) {
+        for (int64_t end = nanoseconds() + 4000000; nanoseconds() < end;)
             continue;
     } else if (does("tick")) {
         tick(event, reply);

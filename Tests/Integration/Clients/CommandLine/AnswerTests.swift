@@ -171,6 +171,18 @@ import TorporAPI
             let warning = "no event wakes redis: ‘torpor resume redis’ brings it back, and so does using web"
             #expect(answer.output.contains(warning), "\(answer.output)")
             #expect(!answer.output.contains("no event wakes web"), "\(answer.output)")
+            #expect(try daemon.done(.suspend, "redis").isNeverWoken == true)
+            #expect(try daemon.done(.suspend, "web").isNeverWoken == false)
+            #expect(try daemon.done(.foreground, "web").isNeverWoken == nil)
+        }
+    }
+
+    @Test("suspend: it names all apps that no event wakes")
+    func allSilent() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            let answer = try Self.torpor(daemon, "suspend", "web", "redis")
+            #expect(answer.output.contains("no event wakes web, redis: ‘torpor resume NAME’"), "\(answer.output)")
         }
     }
 
@@ -185,6 +197,28 @@ import TorporAPI
                 #expect(answer.output.contains(part), "\(answer.output)")
             }
             #expect(try Self.torpor(daemon, "suspend", "redis", "--force").code == 0)
+        }
+    }
+
+    @Test("restart: with --only-running an app that a user has stopped stays stopped")
+    func onlyRunning() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            let first = try #require(try daemon.summary("redis").pid)
+            let both = try Self.torpor(daemon, "restart", "--only-running", "web", "redis")
+            #expect(both.code == 0 && both.output.contains("redis: "), "\(both.output)")
+            #expect(try daemon.summary("redis").pid != first)
+            try daemon.done(.stop, "redis")
+            for words in [["redis"], ["redis", "web"]] {
+                let none = try Spawn.run(
+                    [Built.path("torpor"), "restart", "--only-running", "--socket", daemon.socket] + words
+                )
+                #expect(none.code == 0, "\(none.output)")
+                #expect(none.output.contains("\(words.joined(separator: ", ")): not running, so not restarted"))
+            }
+            #expect(try daemon.summary("redis").pid == nil)
+            #expect(try daemon.summary("web").pid == nil)
+            #expect(try Self.torpor(daemon, "restart", "--only-running", "nope").code == 4)
         }
     }
 }

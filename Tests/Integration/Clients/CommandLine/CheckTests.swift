@@ -153,6 +153,13 @@ import Testing
                 options = \(options)
                 [apps.web]
                 exec = ["/bin/sleep", "1"]
+                tags = ["shell"]
+                [apps.shop]
+                exec = ["/bin/sleep", "1"]
+                instances = 2
+                [apps.code]
+                exec = ["/bin/sleep", "%s"]
+                scenes = {}
                 """
             return try Self.check(toml, "--strict")
         }
@@ -162,5 +169,19 @@ import Testing
         #expect(bad.code == 1)
         #expect(bad.output.contains("torpor.toml:4:11: warning: policies.mobile: "), "\(bad.output)")
         #expect(bad.output.contains("max_actives"), "\(bad.output)")
+        for (list, sentence) in [
+            ("[\"wbe\"]", "options.keep_running: there is no app \"wbe\"; did you mean \"web\"?"),
+            ("\"wbe\"", "options.keep_running: there is no app \"wbe\"; did you mean \"web\"?"),
+            ("[\"web\", \"[wx]*\"]", "there is no app \"[wx]*\": only * and ? stand for other characters"),
+            ("[\"x*\"]", "options.keep_running: no app matches \"x*\""),
+            ("[\"tag:shel\"]", "no app has the tag \"shel\"; did you mean \"shell\"?"),
+        ] {
+            let unknown = try check("{ keep_running = \(list) }")
+            #expect(unknown.code == 1, "\(unknown.output)")
+            #expect(unknown.output.contains("torpor.toml:4:11: warning: policies.mobile: "), "\(unknown.output)")
+            #expect(unknown.output.contains(sentence), "\(unknown.output)")
+        }
+        let known = try check("{ keep_running = [\"w*\", \"tag:sh*\", \"shop\", \"shop@2\", \"code@alice\", \"*b\"] }")
+        #expect(known.code == 0, "\(known.output)")
     }
 }

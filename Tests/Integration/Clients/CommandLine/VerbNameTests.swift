@@ -45,6 +45,10 @@ import TorporAPI
             (["sendSignal", "USR2", "api"], "‘torpor signal SIGNAL APP’"), (["id", "api"], "names and no numbers"),
             (["deploy", "production"], "‘torpor restart APP’"),
             (["restart", "api", "--update-env"], "environment in the"),
+            (["dump"], "stores the state of each app itself"),
+            (["env", "api"], "environment in the configuration"),
+            (["events", "--app", "web", "-f"], "apps are named without an option, as in ‘torpor events web’"),
+            (["logs", "--app=web"], "as in ‘torpor logs web’"), (["history", "--app"], "as in ‘torpor history APP’"),
             (["logs", "api", "-n", "-5"], "-n wants a number from 0, such as -n 5"),
         ] {
             let (code, output) = try Spawn.run([Built.path("torpor")] + words)
@@ -62,6 +66,7 @@ import TorporAPI
                 (["status", "workers:resize-1"], "did you mean resize@1?"), (["status", "web_0"], "did you mean web?"),
                 (["stop", "x:resize_7"], "‘torpor list’ shows"), (["stop", "resize_7"], "there is no app resize_7"),
                 (["restart", "all"], "write '*', in quotes"),
+                (["stop", "[aw]*"], "only * and ? stand for other characters"),
                 (["start", daemon.directory + "/app.js"], "a file is not started by its name"),
             ] {
                 let socket = ["TORPOR_MANAGER_SOCKET": daemon.socket]

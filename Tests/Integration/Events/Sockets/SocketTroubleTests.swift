@@ -199,4 +199,43 @@ import TorporAPI
             try daemon.eventually("the socket is closed") { (try? daemon.connection(kept, sending: "x")) == nil }
         }
     }
+
+    @Test("another address at the same port replaces the old one", arguments: ["restarted", "stopped", "kept"])
+    func overlapping(way: String) throws {
+        let port = try TestAddress.port()
+        let narrow = "\(TestAddress.host):\(port)"
+        let wide = "0.0.0.0:\(port)"
+        try withDaemon(Self.app(narrow), files: SocketServer.files) { daemon in
+            let first = try daemon.ask("stream", narrow).pid
+            if way == "stopped" { try daemon.done(.stop, "web") }
+            let reply = try daemon.apply(Self.app(wide)) { $0.restart = way == "restarted" }
+            #expect(reply.apps.allSatisfy(\.ok), "\(reply.lines)")
+            if way == "kept" {
+                // The running app still has the old one.
+                #expect(try daemon.ask("stream", narrow).pid == first)
+                #expect(try daemon.status("web").sockets.first?.trouble?.contains("still runs with \(narrow)") == true)
+                try daemon.done(.restart, "web")
+            }
+            // A user has stopped it, so that no connection launches it.
+            if way == "stopped" { try daemon.done(.start, "web") }
+            let second = try daemon.ask("stream", narrow).pid
+            #expect(second != first)
+            #expect(try daemon.ask("stream", "127.0.0.1:\(port)").pid == second)
+            #expect(try daemon.status("web").sockets.map(\.address) == [wide])
+            #expect(try !daemon.events().contains { $0.text.contains("cannot listen") })
+        }
+    }
+
+    @Test("apply says that a new address is in use") func applied() throws {
+        let (port, busy) = (try TestAddress.port(), try TestAddress.port())
+        let other = try Sockets.listenTCP(address: TestAddress.host, port: busy)
+        try withDaemon(Self.app("\(TestAddress.host):\(port)"), files: SocketServer.files) { daemon in
+            let reply = try daemon.apply(Self.app("\(TestAddress.host):\(busy)"))
+            #expect(reply.apps.map(\.error) == ["not-launchable"])
+            let sentence = ", but it cannot listen at \(TestAddress.host):\(busy): the address is in use"
+            #expect(reply.lines.first?.contains(sentence) == true, "\(reply.lines)")
+            other.close()
+            try daemon.waitForEvent("web", "listens at")
+        }
+    }
 }

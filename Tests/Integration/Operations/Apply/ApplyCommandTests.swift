@@ -271,4 +271,17 @@ import TorporAPI
             try daemon.eventually("the other is gone") { try daemon.list().map(\.name) == ["slow"] }
         }
     }
+
+    @Test("What a long wait is for is said where there is no terminal too")
+    func oneshot() throws {
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.configure(Apps.sleeper("web") + Apps.sleeper("job", "type = \"oneshot\""))
+            let (code, output) = try torpor(daemon, "apply", "--timeout", "8s")
+            #expect(code == 1)
+            #expect(
+                output.hasPrefix("job is launching: it is a oneshot app, which is ready once it has ended\n"),
+                "\(output)"
+            )
+        }
+    }
 }

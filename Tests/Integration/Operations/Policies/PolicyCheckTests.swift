@@ -72,6 +72,19 @@ import Varlink
         #expect(fault == "fragile" || fault == "slow" || failed == 1, "\(output)")
     }
 
+    @Test("of a slow policy less is tried, and that is said")
+    func lame() throws {
+        let library = try Libraries.path("unreliable.c")
+        // Minutes of questions. The checks have a tenth of their usual time with so short a deadline.
+        let arguments = ["--option", "does=lame", "--deadline", "1ms", "--questions", "100000"]
+        let (code, output) = try check(library, arguments)
+        #expect(code == 1 && output.contains("1 of 23 checks failed: time"), "\(output)")
+        for name in ["same answers", "memory"] {
+            let line = output.split(separator: "\n").first { $0.hasPrefix("warning \(name): ") }
+            #expect(line?.contains(" more were not asked, since the answers took ") == true, "\(output)")
+        }
+    }
+
     @Test("each piece of advice that nobody can follow is named")
     func nonsense() throws {
         let (_, output) = try check(try Libraries.path("unreliable.c"), ["--option", "does=nonsense"])

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Linux
+
+/// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an
+/// apply, one of them is an app's old socket, and the other one its new one.
+extension ListeningSockets {
+    /// Postpones the binds that must fail while an app runs with its old sockets.
+    func postpone(_ set: SocketSet) {
+        let next = Set((set.app.next ?? set.app.specification).sockets.map(\.identity))
+        let kept = set.sockets.filter { $0.descriptor != nil && !next.contains($0.specification.identity) }
+        for socket in set.sockets where socket.descriptor == nil {
+            let old = kept.first { $0.conflicts(with: socket) }
+            socket.isPostponed = old != nil
+            guard let old else { continue }
+            socket.trouble =
+                "\(set.app.name) still runs with \(old.specification.plan.address), which is closed at its next launch"
+        }
+    }
+
+    /// Makes a socket that is closed next stop listening, if another one waits for its address: torpor-keeper has a
+    /// copy of the socket for a moment longer, and no other one could listen until then.
+    func makeRoom(_ socket: ListeningSocket) {
+        guard let descriptor = socket.descriptor,
+            sets.values.contains(where: { set in
+                set.sockets.contains { $0.descriptor == nil && $0.conflicts(with: socket) }
+            })
+        else { return }
+        try? Sockets.shutDown(descriptor.raw)
+    }
+}
+
+extension ListeningSocket {
+    /// Whether the kernel lets only one of the two sockets listen.
+    fileprivate func conflicts(with other: ListeningSocket) -> Bool {
+        guard let own = Place(specification.plan), let its = Place(other.specification.plan), self !== other else {
+            return false
+        }
+        return own.conflicts(with: its)
+    }
+
+    /// Where a TCP socket listens.
+    private struct Place {
+        let port: UInt16
+        /// The address; nil for all addresses.
+        let address: String?
+        let isIPv4: Bool
+        let isIPv6: Bool
+        let plan: SocketPlan
+
+        /// Nil if the plan is not one of a TCP socket.
+        init?(_ plan: SocketPlan) {
+            guard plan.kind == .stream else { return nil }
+            self.plan = plan
+            switch plan.address {
+            case .port(let port):
+                (self.port, address, isIPv4, isIPv6) = (port, nil, plan.ipv6Only != true, true)
+            case .ipv4(let text, let port):
+                (self.port, address, isIPv4, isIPv6) = (port, text == "0.0.0.0" ? nil : text, true, false)
+            case .ipv6(let text, let port, _):
+                let isAny = text == "::"
+                (self.port, address, isIPv4, isIPv6) = (port, isAny ? nil : text, isAny && plan.ipv6Only != true, true)
+            case .path, .abstract, .vsock: return nil
+            }
+        }
+
+        func conflicts(with other: Place) -> Bool {
+            guard port == other.port, isIPv4 && other.isIPv4 || isIPv6 && other.isIPv6 else { return false }
+            if plan.reusePort, other.plan.reusePort { return false }
+            if let device = plan.device, let its = other.plan.device, device != its { return false }
+            return address == nil || other.address == nil || address == other.address
+        }
+    }
+}
