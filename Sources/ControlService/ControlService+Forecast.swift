@@ -48,6 +48,9 @@ extension ControlService {
         if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
+        if supervisor.wakes.connectionWatch.listensNowhere(app) {
+            status.notWokenBy.append("connections (it listens on no port)")
+        }
         let unbound = supervisor.wakes.sockets.unbound(of: app)
         for socket in app.specification.sockets where socket.wake != .none && unbound.contains(socket.identity) {
             status.notWokenBy.append("connections to \(socket.plan.address) (torpord cannot listen there)")
@@ -87,6 +90,14 @@ extension ControlService {
         guard !wakers.isEmpty else { return nil }
         let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
+    }
+
+    /// Why no connection wakes a suspended app although `wake_on_connect` says so, as words that follow its name; nil if
+    /// connections do, or are not to.
+    func silence(of app: AppRuntime) -> String? {
+        guard supervisor.wakes.connectionWatch.listensNowhere(app) else { return nil }
+        return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): ‘torpor resume "
+            + "\(app.name)’ brings it back"
     }
 
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
@@ -135,7 +146,8 @@ extension ControlService {
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
         let unbound = supervisor.wakes.sockets.unbound(of: app)
-        guard specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty else {
+        let isDeaf = supervisor.wakes.connectionWatch.listensNowhere(app)
+        guard specification.wakeOnConnect != .none, !isDeaf, app.run.tree != nil || !connections.isEmpty else {
             return specification.wakers(exceptAt: unbound)
         }
         return specification.wakers(

@@ -100,6 +100,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
     /// The addresses at which torpord listens for an app that has ended.
     package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
 
+    /// Whether the app is suspended and no connection can wake it, although its configuration says so, because it
+    /// listens nowhere.
+    package func listensNowhere(_ app: AppRuntime) -> Bool { sleeping[app.id]?.listensNowhere ?? false }
+
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
     /// Called when an app ends while suspended: keeps its listening sockets open.

@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import EventLoop
 import EventSources
 import Lifecycle
 import Linux
@@ -38,6 +39,8 @@ extension ProcessControl {
     /// The time between two looks whether an app listens.
     private static let listeningPause = Duration.seconds(1)
 
+    /// How exactly the kernel tells the time of traffic.
+    private static let tick = Duration.milliseconds(10)
     /// The connection of the probe that found the app ready may be closed this long after that.
     private static let probeEnds = Duration.milliseconds(100)
 
@@ -88,7 +91,7 @@ extension ProcessControl {
         let tree = app.run.tree
         supervisor.wakes.connectionWatch.inspect(app) { [weak self] findings in
             guard let self, app.run.tree === tree, isToBeStopped(app) else { return }
-            if let since, let traffic = findings.lastTraffic, traffic > since.at { return saveFirst(app) }
+            if let since, let traffic = findings.lastTraffic, traffic + Self.tick > since.at { return saveFirst(app) }
             if findings.listens { app.run.hasListened = true }
             guard needsPort, !findings.listens else { return stop() }
             app.run.stop = .none
@@ -138,9 +141,9 @@ extension ProcessControl {
     private func needsPort(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let specification = app.specification
-        guard machine.transition == .suspending, !machine.isForced, machine.mayRun, specification.wakeOnConnect != .none,
-            specification.sockets.isEmpty, !machine.launchOrder.foreground, app.run.hasListened != true,
-            app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
+        guard machine.transition == .suspending, !machine.isForced, machine.mayRun,
+            specification.wakeOnConnect != .none, specification.sockets.isEmpty, !machine.launchOrder.foreground,
+            app.run.hasListened != true, app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
         else { return false }
         return loop.now - launchedAt < max(Self.listening, specification.rules.launchDeadline ?? .zero)
     }
