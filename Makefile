@@ -29,7 +29,7 @@ DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi s
 	dunst mako-notifier xvfb sway foot i3-wm xterm pipewire pipewire-bin wireplumber
 
 # Servers that tests start by themselves.
-SERVERS := minisign fsverity avahi-daemon avahi-utils nats-server mosquitto mosquitto-clients gpsd python3-flask docker-registry nftables nginx-light lighttpd caddy haproxy postgresql resource-agents libxml2-utils openssl iproute2 \
+SERVERS := minisign fsverity avahi-daemon avahi-utils nats-server mosquitto mosquitto-clients gpsd python3-flask docker-registry nftables nginx-light lighttpd caddy haproxy postgresql redis-server redis-tools resource-agents libxml2-utils openssl iproute2 \
 	openssh-server openssh-client $(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.

@@ -530,7 +530,8 @@ let package = Package(
         ),
         .testTarget(
             name: "ImportingTests",
-            dependencies: ["Configuration", "Importing", "Lifecycle", "Linux", "WireText"]
+            dependencies: ["Configuration", "Importing", "Lifecycle", "Linux", "Supervisor", "WireText"],
+            exclude: ["ComposeServices"]
         ),
         .testTarget(
             name: "KeeperTests",

@@ -47,7 +47,8 @@ package final class SavedStates: Room, LifecycleObserver {
 
     /// Discards the app's archive, sets it aside or leaves it, depending on how the app ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
-        let isKept = app.keepsStateWhenStopped == true
+        // An app that is removed because it is a scene inside another app from now on leaves its state to that scene.
+        let isKept = app.keepsStateWhenStopped == true || host.isScene(named: app.name)
         let isOver = !isKept && !(machine(app).lastEnding ?? ending.reason).keepsState
         if isKept { keepArchive(of: app) }
         let isDone = isOver && app.specification.rules.isOneshot

@@ -38,10 +38,7 @@ extension ControlService {
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
         if let reason = machine.blocksWaking {
-            var overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
-            // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the
-            // failed mark.
-            if machine.blocksTimers == nil { overriding += app.specification.timers.map { "timer \($0.name)" } }
+            let overriding = wakersInSpite(of: machine, app)
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
             return
@@ -50,6 +47,9 @@ extension ControlService {
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
         if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
+        }
+        if supervisor.wakes.connectionWatch.listensNowhere(app) {
+            status.notWokenBy.append("connections (it listens on no port)")
         }
         let unbound = supervisor.wakes.sockets.unbound(of: app)
         for socket in app.specification.sockets where socket.wake != .none && unbound.contains(socket.identity) {
@@ -64,6 +64,24 @@ extension ControlService {
         }
     }
 
+    /// Whether no event wakes the app, which is suspended: its status has no ``AppStatus/wokenBy``. Unlike a forecast,
+    /// this does not read the app's sockets.
+    func isNeverWoken(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
+        let wakers = wakers(of: app, connections: [])
+        guard machine.blocksWaking != nil else { return wakers.isEmpty }
+        let overriding = wakersInSpite(of: machine, app)
+        return !wakers.contains(where: overriding.contains)
+    }
+
+    /// The events that launch the app in spite of ``AppMachine/blocksWaking``.
+    private func wakersInSpite(of machine: AppMachine, _ app: AppRuntime) -> [String] {
+        let afterForceQuit = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+        // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the failed
+        // mark.
+        guard machine.blocksTimers == nil else { return afterForceQuit }
+        return afterForceQuit + app.specification.timers.map { "timer \($0.name)" }
+    }
+
     /// A text that names the events which no longer launch the app because a user stopped it. Nil if no user stopped
     /// the app, or if no events would launch it anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
@@ -72,6 +90,14 @@ extension ControlService {
         guard !wakers.isEmpty else { return nil }
         let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
+    }
+
+    /// Why no connection wakes a suspended app although `wake_on_connect` says so, as words that follow its name; nil if
+    /// connections do, or are not to.
+    func silence(of app: AppRuntime) -> String? {
+        guard supervisor.wakes.connectionWatch.listensNowhere(app) else { return nil }
+        return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): ‘torpor resume "
+            + "\(app.name)’ brings it back"
     }
 
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
@@ -120,7 +146,8 @@ extension ControlService {
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
         let unbound = supervisor.wakes.sockets.unbound(of: app)
-        guard specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty else {
+        let isDeaf = supervisor.wakes.connectionWatch.listensNowhere(app)
+        guard specification.wakeOnConnect != .none, !isDeaf, app.run.tree != nil || !connections.isEmpty else {
             return specification.wakers(exceptAt: unbound)
         }
         return specification.wakers(

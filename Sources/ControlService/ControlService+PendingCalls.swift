@@ -445,13 +445,15 @@ extension ControlService {
     }
 
     func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
-        VerbResult(
+        let machine = coordinator.machine(app.id)
+        return VerbResult(
             app: app.name,
             ok: ok,
-            state: coordinator.machine(app.id).state.rawValue,
+            state: machine.state.rawValue,
             pid: app.run.tree?.main.pid,
             message: "\(app.name) \(text)",
-            error: error
+            error: error,
+            isNeverWoken: machine.state == .suspended ? isNeverWoken(app, machine) : nil
         )
     }
 

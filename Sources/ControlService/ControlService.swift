@@ -365,7 +365,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.stranded = isStranded(app)
         summary.done = machine.isDone
         summary.isSandboxed = app.specification.sandbox.mode != nil
-        summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
+        summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app) ?? silence(of: app)
         summary.unhealthy = app.run.health?.problem
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
         summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil

@@ -26,7 +26,10 @@ extension ControlService {
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active
         case .background, .resume: app.kept.goalOfPerson = .background
-        case .suspend: app.kept.goalOfPerson = .suspended
+        case .suspend:
+            app.kept.goalOfPerson = .suspended
+            let machine = coordinator.machine(app.id)
+            if machine.hasProcess, machine.transition != .launching { app.run.isAskedToSleep = true }
         case .stop, .kill:
             app.kept.goalOfPerson = .notRunning
             app.keepsStateWhenStopped = request.keepState ? true : nil

@@ -125,11 +125,14 @@ package final class Engine {
     ///
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
-        perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop of an app that has no process, forget why the app last failed: its status must no
-        // longer show a failure that the user has dealt with. The history still contains the failure.
-        let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
+        let outputs = try coordinator.request(request, of: app, now: loop.now)
+        // After a reset, or a stop or force quit of an app that has no process, forget why the app last failed: its
+        // status must no longer show a failure that the user has dealt with. The history still contains the failure.
+        // Do this before the decisions are recorded, because otherwise the next torpord would show the failure again.
+        let isEnded = request == .stop(.stopped) || request == .forceQuit
+        let isSeen = request == .reset || isEnded && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
+        perform(outputs)
         settle()
     }
 

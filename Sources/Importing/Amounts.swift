@@ -74,6 +74,14 @@ enum Amounts {
         return "\(bytes)B"
     }
 
+    /// A file mode of a YAML file as octal digits, for podman. A number without a zero before it is decimal.
+    static func mode(_ node: DataNode) -> String? {
+        guard case .scalar(let text, let isPlain) = node.value else { return nil }
+        if text.hasPrefix("0o") { return UInt16(text.dropFirst(2), radix: 8).map { String($0, radix: 8) } }
+        let isDecimal = isPlain && !text.hasPrefix("0")
+        return UInt16(text, radix: isDecimal ? 10 : 8).map { String($0, radix: 8) }
+    }
+
     /// Parses a boolean by Go's rules (strconv.ParseBool), which docker and podman use; nil for other texts.
     static func truth(_ text: String) -> Bool? {
         switch text {

@@ -26,18 +26,24 @@ enum Compose {
         guard let services = isOld ? members : root["services"]?.members else {
             throw ImportError("\(result.source): it has no table named services")
         }
-        let project = tree.hasPrograms ? nil : ComposeProject(root.withoutReset, folder: folder, variables: variables)
+        var inclusion: ComposeInclusion?
+        var project: ComposeProject?
+        if !tree.hasPrograms {
+            let included = ComposeInclusion(root, of: result.source, tree, variables)
+            let whole = root.withoutReset.including(included.resources)
+            project = ComposeProject(whole, folder: folder, variables: variables)
+            inclusion = included
+        }
         if !isOld { beside(members, project, &result) }
+        for (text, place) in inclusion?.remarks ?? [] { result.remark(text, at: place) }
         let extender = ComposeExtension(tree: tree)
-        var files = [ComposeExtension.Services(folder: folder, nodes: services)]
-        var seen: Set<WireText> = [WireText(result.source)]
-        if project != nil { files += included(root, folder, tree, variables, &result, &seen) }
+        let own = ComposeExtension.Services(folder: folder, nodes: services, variables: variables)
         let profiles = ComposeProfiles(tree.profiles, variables)
         var known: Set<WireText> = []
-        for file in files {
+        for file in [own] + (inclusion?.files ?? []) {
             for (name, node) in file.nodes where node.tag != .reset {
                 var program = ImportedProgram(name, line: node.file == nil ? node.line : nil)
-                let whole = read(node, of: file, extender, variables, project, profiles, into: &program)
+                let whole = read(node, of: file, tree, extender, project, profiles, into: &program)
                 known.formUnion((whole?["profiles"]?.list ?? []).compactMap(\.text).map(WireText.init))
                 try result.append(program)
             }
@@ -64,8 +70,8 @@ enum Compose {
     private static func read(
         _ node: DataNode,
         of file: ComposeExtension.Services,
+        _ tree: SourceTree,
         _ extender: ComposeExtension,
-        _ variables: [String: String],
         _ project: ComposeProject?,
         _ profiles: ComposeProfiles,
         into program: inout ImportedProgram
@@ -80,13 +86,14 @@ enum Compose {
             program.cannot(error.message)
             return nil
         }
-        var interpolation = ComposeInterpolation(variables: variables)
+        var interpolation = ComposeInterpolation(variables: file.variables)
         let whole = merged.mapTexts { interpolation.expand($0) }
-        var service = ComposeService(node: whole, folder: file.folder, variables: variables, program: program)
+        var service = ComposeService(node: whole, folder: file.folder, variables: file.variables, program: program)
         service.project = project
         service.profiles = profiles
         service.read(into: &program)
         guard program.isTranslated else { return whole }
+        if project != nil { ComposeVariables.correct(&program, tree, file.variables) }
         for name in interpolation.missing {
             program.remark("the variable \(name) is not set here, and is taken as empty")
         }
@@ -158,38 +165,6 @@ enum Compose {
         return nil
     }
 
-    /// The services of the files that `include` names. Paths in such a file are relative to the folder of that file.
-    private static func included(
-        _ root: DataNode,
-        _ folder: String,
-        _ tree: SourceTree,
-        _ variables: [String: String],
-        _ result: inout ImportedConfiguration,
-        _ seen: inout Set<WireText>
-    ) -> [ComposeExtension.Services] {
-        var files: [ComposeExtension.Services] = []
-        for entry in root["include"]?.list ?? [] {
-            let paths = entry.text.map { [$0] } ?? entry["path"].map { ($0.list ?? [$0]).compactMap(\.text) } ?? []
-            for path in paths {
-                var interpolation = ComposeInterpolation(variables: variables)
-                let full = SourceTree.join(folder, interpolation.expand(path))
-                // Read each file only once, even if several files include it.
-                guard seen.insert(WireText(full)).inserted else { continue }
-                guard seen.count <= 64,
-                    let other = tree.text(full).flatMap({ try? YAML.parse($0, of: SourceTree.lastPart(full)) }),
-                    let services = other["services"]?.members
-                else {
-                    result.remark("\(path), which is included, cannot be read: import it by itself.", at: entry.place)
-                    continue
-                }
-                let inner = SourceTree.folder(full)
-                files.append(ComposeExtension.Services(folder: inner, nodes: services))
-                files += included(other, inner, tree, variables, &result, &seen)
-            }
-        }
-        return files
-    }
-
     /// Adds remarks about the top-level keys beside `services`, which are not translated.
     private static func beside(
         _ members: OrderedTable<DataNode>,
@@ -223,11 +198,18 @@ enum Compose {
 
     /// The variables for interpolation: those of the file `.env`, which the caller's environment overrides.
     private static func variables(_ folder: String, _ tree: SourceTree) -> [String: String] {
+        variables(of: [folder + "/.env"], tree).merging(tree.variables) { _, own in own }
+    }
+
+    /// The variables of files such as `.env`, in which a later file overrides an earlier one.
+    static func variables(of paths: [String], _ tree: SourceTree) -> [String: String] {
         var variables: [String: String] = [:]
-        let path = folder + "/.env"
-        if let bytes = tree.read(path), let found = try? EnvironmentFile.parse(bytes, file: path) {
-            for (name, value) in found { variables[name] = value }
+        for path in paths {
+            guard let text = tree.text(path) else { continue }
+            for (name, value) in ComposeVariables.parse(text, known: variables.merging(tree.variables) { $1 }) {
+                variables[name] = value
+            }
         }
-        return variables.merging(tree.variables) { _, own in own }
+        return variables
     }
 }

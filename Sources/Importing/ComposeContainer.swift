@@ -8,16 +8,19 @@ struct ComposeContainer {
     let folder: String
     let name: String
     let project: ComposeProject
+    /// The variables of the user who imports, of which HOME is the home that `~` stands for.
+    private let variables: [String: String]
     private var table = OrderedTable<TOMLValue>()
     private var arguments: [String] = []
     private var volumes: [String] = []
     private var temporary: [String] = []
 
-    init(node: DataNode, folder: String, name: String, project: ComposeProject) {
+    init(node: DataNode, folder: String, name: String, project: ComposeProject, variables: [String: String]) {
         self.node = node
         self.folder = folder
         self.name = name
         self.project = project
+        self.variables = variables
     }
 
     /// The keys that this type translates, and the keys that have no meaning for podman. `ComposeService` translates
@@ -128,12 +131,16 @@ struct ComposeContainer {
         for (key, option) in [("cache_from", "--cache-from"), ("cache_to", "--cache-to"), ("platforms", "--platform")] {
             for text in (build[key]?.list ?? []).compactMap(\.text) { words += [option, text] }
         }
+        if build["platforms"] == nil, let platform = node["platform"]?.text { words += ["--platform", platform] }
         for (key, option) in [("labels", "--label"), ("additional_contexts", "--build-context")] {
             for (name, value) in build[key]?.members ?? [] { words += [option, "\(name)=\(value.text ?? "")"] }
             for text in (build[key]?.list ?? []).compactMap(\.text) { words += [option, text] }
         }
         let given = build["args"]
-        for (name, value) in given?.members ?? [] { words += ["--build-arg", "\(name)=\(value.text ?? "")"] }
+        // podman, as docker, takes an argument without a value from its own environment.
+        for (name, value) in given?.members ?? [] {
+            words += ["--build-arg", value.text.map { "\(name)=\($0)" } ?? name]
+        }
         for text in (given?.list ?? []).compactMap(\.text) { words += ["--build-arg", text] }
         words.append("--")
         words.append(Self.isRemote(context) ? context : SourceTree.join(folder, context))
@@ -153,7 +160,7 @@ struct ComposeContainer {
         program.remark(leftOut)
     }
 
-    private static func isRemote(_ context: String) -> Bool {
+    static func isRemote(_ context: String) -> Bool {
         ["http://", "https://", "git@", "git://", "ssh://"].contains { context.hasPrefix($0) }
     }
 
@@ -193,7 +200,7 @@ struct ComposeContainer {
                 if text.isEmpty || text.hasSuffix(":") {
                     program.remark("the port \(quoted(text)) is incomplete, and is left out", at: port.place)
                 } else {
-                    ports.append(text)
+                    add(text, to: &ports, port.place, &program)
                 }
                 continue
             }
@@ -202,11 +209,25 @@ struct ComposeContainer {
             let published = port["published"]?.text
             let protocolName = port["protocol"]?.text.map { $0 == "tcp" ? "" : "/" + $0 } ?? ""
             let outside = published.map { $0 + ":" } ?? (host.isEmpty ? "" : ":")
-            ports.append(host + outside + target + protocolName)
+            add(host + outside + target + protocolName, to: &ports, port.place, &program)
         }
         put("ports", ports)
         if program["instances"] != nil, ports.contains(where: { $0.contains(":") }) {
             program.remark("its instances would publish the same port: write %i into ports, such as \"808%i:80\"")
+        }
+    }
+
+    /// Adds a port. docker takes a free one of a range for one port of the container; podman refuses that.
+    private func add(
+        _ text: String,
+        to ports: inout [String],
+        _ place: SourceLine?,
+        _ program: inout ImportedProgram
+    ) {
+        let (port, isFirst) = ContainerValues.port(text)
+        ports.append(port)
+        if isFirst {
+            program.remark("the port \(quoted(text)) is \(port) here: podman takes no free one of a range", at: place)
         }
     }
 
@@ -248,11 +269,19 @@ struct ComposeContainer {
 
     /// Adds a volume in the short form, a string.
     private mutating func add(_ text: String, _ program: inout ImportedProgram) {
-        if let volume = ContainerValues.volume(text, source: { source($0, &program) }) {
+        if let volume = ContainerValues.volume(home(text), source: { source($0, &program) }) {
             volumes.append(volume)
         } else {
             program.remark("the volume \(quoted(text)) begins at a user's home, and is left out: write its path")
         }
+    }
+
+    /// The path with the user's home instead of `~`, if that is known.
+    private func home(_ text: String) -> String {
+        guard text == "~" || text.hasPrefix("~/"), let home = variables["HOME"], home.hasPrefix("/") else {
+            return text
+        }
+        return home + text.dropFirst()
     }
 
     private func source(_ text: String, _ program: inout ImportedProgram) -> String {
@@ -271,40 +300,44 @@ struct ComposeContainer {
                 at: volume.place
             )
         }
-        remark("volumes", [("bind", ["propagation"]), ("volume", ["nocopy"])], volume, &program)
-        switch volume["type"]?.text ?? "volume" {
+        let kind = volume["type"]?.text ?? "volume"
+        var options = isReadOnly ? ["ro"] : []
+        switch kind {
         case "tmpfs":
-            let size = volume["tmpfs"]?["size"]?.text.map { ":size=\($0)" } ?? ""
-            temporary.append(target + size)
+            if let size = volume["tmpfs"]?["size"]?.text {
+                // The kernel knows k, m and g, but not kb.
+                let isLong = size.last == "b" || size.last == "B"
+                options.append("size=" + (isLong ? Amounts.bytes(size).map { "\($0)" } ?? size : size))
+            }
+            if let mode = volume["tmpfs"]?["mode"].flatMap(Amounts.mode) { options.append("mode=" + mode) }
+            temporary.append(target + (options.isEmpty ? "" : ":" + options.joined(separator: ",")))
         case "bind", "volume":
-            guard let from = volume["source"]?.text ?? volume["src"]?.text else { return volumes.append(target) }
-            volumes.append(source(from, &program) + ":" + target + (isReadOnly ? ":ro" : ""))
+            guard let from = (volume["source"] ?? volume["src"])?.text else { return volumes.append(target) }
+            if let propagation = volume["bind"]?["propagation"]?.text {
+                if ContainerValues.propagations.contains(propagation) {
+                    options.append(propagation)
+                } else {
+                    program.remark("\(quoted(propagation)) is no propagation, and is left out", at: volume.place)
+                }
+            }
+            if let label = volume["bind"]?["selinux"]?.text, ["z", "Z"].contains(label) { options.append(label) }
+            if kind == "volume", volume["volume"]?["nocopy"]?.flag == true { options.append("nocopy") }
+            let path = home(from)
+            if path.hasPrefix("~") {
+                return program.remark(
+                    "the volume \(quoted(from)) begins at a user's home, and is left out: write its path",
+                    at: volume.place
+                )
+            }
+            let start = kind == "bind" ? SourceTree.join(folder, path) : source(path, &program)
+            volumes.append(start + ":" + target + (options.isEmpty ? "" : ":" + options.joined(separator: ",")))
         case let kind: program.remark("a volume of the type \(quoted(kind)) is left out", at: volume.place)
         }
     }
 
-    /// Adds a remark that names the keys of a volume or network that are not translated.
-    ///
-    /// - Parameter keys: keys that are not translated, by the name of the table that contains them; "" stands for the
-    ///   volume or network itself.
-    private func remark(
-        _ list: String,
-        _ keys: [(table: String, keys: [String])],
-        _ node: DataNode,
-        _ program: inout ImportedProgram
-    ) {
-        for (table, names) in keys {
-            for name in names {
-                guard let value = (table.isEmpty ? node : node[table])?[name], !value.isNull, value.flag != false else {
-                    continue
-                }
-                let path = [list, table, name].filter { !$0.isEmpty }.joined(separator: ".")
-                program.remark("\(path) is left out: podman-run(1) may have an option for it", at: value.place)
-            }
-        }
-    }
-
     private mutating func networks(_ program: inout ImportedProgram) {
+        // The service's own address counts in its first network.
+        var hardware = node["mac_address"]?.text
         if let mode = node["network_mode"]?.text, !mode.isEmpty {
             if mode.hasPrefix("service:") {
                 let other = String(mode.dropFirst(8))
@@ -312,6 +345,7 @@ struct ComposeContainer {
                 program.requires.append(other)
             } else {
                 put("networks", [mode])
+                if mode == "bridge", let address = hardware { arguments.append("--mac-address=" + address) }
             }
             return
         }
@@ -321,16 +355,27 @@ struct ComposeContainer {
             ?? (named?.list ?? []).compactMap { node in
                 node.text.map { ($0, nil) }
             }
-        guard !keys.isEmpty else { return put("networks", [project.usualNetwork]) }
+        guard !keys.isEmpty else {
+            let options = hardware.map { ":alias=\(name),mac=\($0)" } ?? ""
+            return put("networks", [project.usualNetwork + options])
+        }
         var result: [String] = []
         for (key, rule) in keys {
             var options: [String] = []
             let aliases = (rule?["aliases"]?.list ?? []).compactMap(\.text)
-            let others = ["driver_opts", "mac_address", "link_local_ips", "priority", "gw_priority"]
-            if let rule { remark("networks", others.map { ("", [$0]) }, rule, &program) }
+            for name in ["driver_opts", "link_local_ips", "priority", "gw_priority"] {
+                guard let value = rule?[name], !value.isNull else { continue }
+                program.remark(
+                    "networks.\(name) is left out: podman-run(1) may have an option for it",
+                    at: value.place
+                )
+            }
             if !aliases.isEmpty { options += ([name] + aliases).map { "alias=" + $0 } }
             if let address = rule?["ipv4_address"]?.text { options.append("ip=" + address) }
             if let address = rule?["ipv6_address"]?.text { options.append("ip6=" + address) }
+            if let address = rule?["mac_address"]?.text ?? hardware { options.append("mac=" + address) }
+            hardware = nil
+            if let interface = rule?["interface_name"]?.text { options.append("interface_name=" + interface) }
             if !options.isEmpty, aliases.isEmpty { options.insert("alias=" + name, at: 0) }
             let network = key == "default" ? project.usualNetwork : project.network(key)
             result.append(network + (options.isEmpty ? "" : ":" + options.joined(separator: ",")))
@@ -351,7 +396,14 @@ struct ComposeContainer {
                 if let file = found.path {
                     volumes.append("\(file):\(path):ro")
                 } else if let name = found.name {
-                    secrets.append(target == source ? name : "\(name),target=\(target)")
+                    var options = target == source ? [] : ["target=" + target]
+                    for key in ["uid", "gid"] { if let id = entry[key]?.text { options.append("\(key)=\(id)") } }
+                    if let mode = entry["mode"].flatMap(Amounts.mode) { options.append("mode=" + mode) }
+                    secrets.append(([name] + options).joined(separator: ","))
+                    program.remark(
+                        "the secret \(quoted(name)) must be podman's: ‘podman secret create’ makes it",
+                        at: entry.place
+                    )
                 } else {
                     program.remark(
                         "\(key): \(quoted(source)) has no file, and is left out",
@@ -396,14 +448,33 @@ struct ComposeContainer {
         if !labels.isEmpty { table["labels"] = .table(labels) }
         if node["init"]?.flag == true { arguments.append("--init") }
         let options = [
-            ("dns", "dns"), ("dns_opt", "dns-option"), ("dns_search", "dns-search"), ("mac_address", "mac-address"),
-            ("platform", "platform"), ("pid", "pid"), ("ipc", "ipc"), ("uts", "uts"), ("userns_mode", "userns"),
+            ("dns", "dns"), ("dns_opt", "dns-option"), ("dns_search", "dns-search"), ("platform", "platform"),
+            ("pid", "pid"), ("ipc", "ipc"), ("uts", "uts"), ("userns_mode", "userns"),
         ]
         if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
-        for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
+        for (key, option) in options {
+            for text in texts(key) {
+                if ["ipc", "pid"].contains(key), text.hasPrefix("service:") {
+                    let other = String(text.dropFirst("service:".count))
+                    program.requires.append(other)
+                    program.namespaces.append((option, other))
+                } else {
+                    arguments.append("--\(option)=\(text)")
+                }
+            }
+        }
         for (host, address) in pairs("extra_hosts") {
             // In the older form of `extra_hosts`, an entry of the list is "host:address".
-            arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
+            let text = address.isEmpty ? host : "\(host):\(address)"
+            if text.hasSuffix(":host-gateway") {
+                program.remark(
+                    "the host \(quoted(host)) needs podman 4.7 (host-gateway): an older one refuses it, and has "
+                        + "host.containers.internal for the machine",
+                    at: node["extra_hosts"]?.place
+                )
+            }
+            // Only docker takes an IPv6 address in brackets.
+            arguments.append("--add-host=" + text.filter { $0 != "[" && $0 != "]" })
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }
         for (name, value) in pairs("annotations") { arguments.append("--annotation=\(name)=\(value)") }

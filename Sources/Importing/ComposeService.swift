@@ -66,7 +66,13 @@ struct ComposeService {
         restart(&program)
         limits(&program)
         profiles(&program)
-        var container = ComposeContainer(node: node, folder: folder, name: name, project: project)
+        var container = ComposeContainer(
+            node: node,
+            folder: folder,
+            name: name,
+            project: project,
+            variables: variables
+        )
         container.read(into: &program)
         ComposeHealth(node: node["healthcheck"], folder: folder).read(into: &program)
         var leftOut = LeftOutKeys()

@@ -16,7 +16,11 @@ enum ContainerNames {
             forgetArguments(&result.programs[index])
             for (other, options) in result.programs[index].volumesFrom {
                 let program = places[WireText(other)].map { result.programs[$0] }
-                share(other, options, program, &result.programs[index])
+                argument("volumes-from", of: other, program, &result.programs[index]) { $0 + options }
+            }
+            for (option, other) in result.programs[index].namespaces {
+                let program = places[WireText(other)].map { result.programs[$0] }
+                argument(option, of: other, program, &result.programs[index]) { "container:" + $0 }
             }
             guard let joined = result.programs[index].joined else { continue }
             join(joined, places[WireText(joined)].map { result.programs[$0] }, &result.programs[index])
@@ -89,20 +93,21 @@ enum ContainerNames {
         program.addedArguments = 0
     }
 
-    /// Mounts the volumes of another container.
-    private static func share(
-        _ title: String,
-        _ options: String,
+    /// Adds an option of podman whose value contains the name of another container.
+    private static func argument(
+        _ option: String,
+        of title: String,
         _ other: ImportedProgram?,
-        _ program: inout ImportedProgram
+        _ program: inout ImportedProgram,
+        value: (String) -> String
     ) {
         guard case .table(var table) = program["container"] else { return }
         guard let other, other.isTranslated, other.appName != program.appName, let name = container(other) else {
-            return program.remark("volumes_from is left out: \(quoted(title)) is no app with one container")
+            return program.remark("--\(option) is left out: \(quoted(title)) is no app with one container")
         }
         var arguments: [TOMLValue] = []
         if case .array(let all) = table["args"] { arguments = all }
-        table["args"] = .array(arguments + [.string("--volumes-from=" + name + options)])
+        table["args"] = .array(arguments + [.string("--\(option)=\(value(name))")])
         program.addedArguments += 1
         program["container"] = .table(table)
     }

@@ -13,6 +13,27 @@ enum ContainerValues {
         return isHost ? image : "docker.io/" + image
     }
 
+    /// The propagations of mounts, as in mount(8).
+    static let propagations: Set = [
+        "shared", "slave", "private", "unbindable", "rshared", "rslave", "rprivate", "runbindable",
+    ]
+
+    /// A port to publish in podman's syntax, which has an IPv6 address in brackets, and ranges of the same length. Of a
+    /// range for one port of the container the first is taken; `isFirst` says so.
+    static func port(_ text: String) -> (port: String, isFirst: Bool) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let ending = parts.count > 1 ? "/" + parts[1] : ""
+        var fields = (parts.first ?? "").split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        guard fields.count > 1, let inside = fields.popLast(), var outside = fields.popLast() else {
+            return (text, false)
+        }
+        var address = fields.joined(separator: ":")
+        if fields.count > 1, !address.hasPrefix("[") { address = "[\(address)]" }
+        let isFirst = outside.contains("-") && !inside.contains("-")
+        if isFirst { outside = String(outside.prefix { $0 != "-" }) }
+        return ((fields.isEmpty ? "" : address + ":") + outside + ":" + inside + ending, isFirst)
+    }
+
     static let hostProcesses =
         "podman runs no container without a cgroup of its own in the machine's pid namespace (pid = host)"
 
@@ -33,9 +54,11 @@ enum ContainerValues {
         guard fields.count > 1 else { return text }
         guard !fields[0].hasPrefix("~") else { return nil }
         // Skip options that are the default, or have a meaning only for Docker Desktop.
-        let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
+        let others: Set = ["cached", "delegated", "consistent", "rw"]
+        // podman copies nothing into a mounted folder of the machine, and does not accept the option there.
+        let isPath = fields[0].hasPrefix("/") || fields[0].hasPrefix(".")
         let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
-            .filter { !others.contains($0) }
+            .filter { !others.contains($0) && !($0 == "nocopy" && isPath) }
         let end = fields[1] + (options.isEmpty ? "" : ":" + options.joined(separator: ","))
         return source(fields[0]) + ":" + end
     }

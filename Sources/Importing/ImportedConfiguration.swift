@@ -119,6 +119,9 @@ public struct ImportedProgram: Sendable {
     /// For a container that mounts the volumes of other containers: the names, in the source, of their programs. Each
     /// has podman's options after the name, such as `:ro`.
     var volumesFrom: [(program: String, options: String)] = []
+    /// For a container that joins the IPC or PID namespace of another one: podman's option, and the name, in the
+    /// source, of that one's program.
+    var namespaces: [(option: String, program: String)] = []
     /// How many of the container's last arguments contain other containers' names.
     var addedArguments = 0
     /// For compose: the names by which this service knows other services in its networks (`links`).

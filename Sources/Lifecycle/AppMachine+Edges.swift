@@ -155,7 +155,7 @@ extension AppMachine {
 
     /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`. They do not if
     /// the suspension is forced, or if another machine may own the app.
-    private var isKeptAwake: Bool { isHeld && !isForced && mayRun }
+    var isKeptAwake: Bool { isHeld && !isForced && mayRun }
 
     /// Carries out the steps of the current transition until a step has to wait for the app's answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
@@ -189,7 +189,8 @@ extension AppMachine {
                 running.edge = edge
                 phase = .running(running)
                 let allowance = kind == .background ? rules.backgroundDeadline : rules.transitionDeadline
-                edgeDeadline = Deadline(kind, allowance, now: now)
+                let start = edge.steps == Self.savingAgain ? now : latestDelivery(now: now)
+                edgeDeadline = Deadline(kind, allowance, now: start)
                 return
             }
         }
@@ -253,6 +254,25 @@ extension AppMachine {
         armWatchdog(now: now)
         grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
         actions.append(.continueProcesses)
+    }
+
+    /// Called when the app is about to be stopped, and has worked in the background since it last got
+    /// didEnterBackground. Sends the message again first.
+    mutating func saveBeforeStop(into actions: inout [Action], now: Duration) {
+        guard transition == .suspending else { return }
+        abandonSuspending(into: &actions, now: now)
+        grant = nil
+        isUnsaved = true
+        walk(into: &actions, now: now)
+    }
+
+    /// Called when the app is about to be stopped, and could not be woken yet, because it does not listen. Keeps the
+    /// app in the background for `time`, after which the stop is tried again.
+    mutating func settle(for time: Duration, into actions: inout [Action], now: Duration) {
+        guard transition == .suspending, !isForced else { return }
+        abandonSuspending(into: &actions, now: now)
+        grant = Deadline(.backgroundTime, time, now: now)
+        settlesIn = true
     }
 
     mutating func becomeSuspended(into actions: inout [Action], now: Duration) {

@@ -51,6 +51,8 @@ extension AppMachine {
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
         case .snapshotOver: endSnapshot(into: &actions, now: now)
+        case .worked: saveBeforeStop(into: &actions, now: now)
+        case .settles(let time): settle(for: time, into: &actions, now: now)
         case .scene(let id, let event): handle(event, of: id, into: &actions, now: now)
         case .scenesRestored: scenesChanged(into: &actions, now: now)
         }
@@ -309,6 +311,8 @@ extension AppMachine {
         guard nextDeadline.map({ $0 <= now }) ?? false else { return }
         endOverdueOwnership(into: &actions, now: now)
         if tracedSince != nil, !isResting { return }
+        // Judge the message that the app works on before any message that is queued behind it.
+        missMessage(into: &actions, now: now)
         if let deadline = edgeDeadline, deadline.at <= now {
             edgeDeadline = nil
             missed(deadline, into: &actions, now: now)
@@ -340,7 +344,9 @@ extension AppMachine {
             terminate(.launchDeadline, politely: false, into: &actions, now: now)
         case (.transition, .running(let running)):
             actions.append(.report(.missed(.transition, running.edge?.transition)))
-            if rules.onMissedTransition == .end {
+            // An app that still worked on an earlier message when it was to save again did not get that message.
+            let wasTold = !(isSavingAgain && worksOnEarlierMessage)
+            if rules.onMissedTransition == .end, wasTold {
                 terminate(.unresponsive, politely: false, into: &actions, now: now)
             } else {
                 advance(into: &actions, now: now)

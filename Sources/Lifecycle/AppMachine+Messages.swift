@@ -38,6 +38,7 @@ extension AppMachine {
             time.messageSince = now
             time.messageDue = due
         }
+        if let due { deferQueued(to: due) }
     }
 
     /// Extends the deadline of the message that the app works on, because the app has answered `pending`.
@@ -47,6 +48,7 @@ extension AppMachine {
         else { return }
         let extended = max(due, min(now + time, since + limit))
         changeBackgroundTime { $0.messageDue = extended }
+        deferQueued(to: extended)
     }
 
     /// Called when the app has answered the message that it works on, or when no delegate is connected that could
@@ -54,7 +56,9 @@ extension AppMachine {
     mutating func endMessage(into actions: inout [Action], now: Duration) {
         guard let time = backgroundTime?.value, time.messageSince != nil else { return }
         forgetMessage()
-        if time.messageDue != nil { released(into: &actions, now: now) }
+        guard time.messageDue != nil else { return }
+        deferQueued(to: now)
+        released(into: &actions, now: now)
     }
 
     /// Records that the app works on no message.
@@ -72,6 +76,7 @@ extension AppMachine {
     mutating func missMessage(into actions: inout [Action], now: Duration) {
         guard let due = backgroundTime?.value.messageDue, due <= now, suspendedSince == nil else { return }
         changeBackgroundTime { $0.messageDue = nil }
+        deferQueued(to: now)
         guard case .running(let running) = phase else { return }
         actions.append(.report(.messageMissed))
         let isUnseen = running.state == .background && running.edge?.transition != .enteringForeground
@@ -90,5 +95,6 @@ extension AppMachine {
             time.messageSince = since + pause
             time.messageDue = time.messageDue.map { $0 + pause }
         }
+        if let due = backgroundTime?.value.messageDue { deferQueued(to: due) }
     }
 }

@@ -78,7 +78,8 @@ extension AppMachine {
                 scenes?.value[index].answered(isPrepared: false)
                 continue
             }
-            let deadline = sceneDeadline(of: message, sceneMachines[index], now: now)
+            let start = sceneMachines[index].isSavingAgain ? now : latestSceneDelivery(now: now)
+            let deadline = sceneDeadline(of: message, sceneMachines[index], now: start)
             scenes?.value[index].deadline = deadline
             actions.append(.tellScene(sceneMachines[index].id, message))
         }
@@ -319,7 +320,9 @@ extension AppMachine {
                 scenes?.value[index].refuse(wasMissed: true)
             default:
                 actions.append(.report(.sceneMissed(scene.id, message)))
-                if rules.onMissedTransition == .end {
+                // A scene whose app worked on an earlier message when it was to save again did not get that message.
+                let wasTold = !(scene.isSavingAgain && worksOnEarlierMessage)
+                if rules.onMissedTransition == .end, wasTold {
                     return terminate(.unresponsive, politely: false, into: &actions, now: now)
                 }
                 scenes?.value[index].answered(isPrepared: false)

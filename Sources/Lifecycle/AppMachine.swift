@@ -55,7 +55,7 @@ public struct AppMachine: Sendable {
     public internal(set) var sleepsAgain = false
     /// Whether the app became ready (by exec or a probe) with the goal `suspended`. It gets its background time first,
     /// because otherwise torpord might suspend it before it began its work, or while it still answers the readiness
-    /// probe.
+    /// probe. Also true while the app is awake for the time of ``AppEvent/settles(_:)``.
     public internal(set) var settlesIn = false
     /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
@@ -317,6 +317,12 @@ public struct AppMachine: Sendable {
     /// account.
     public var deadlines: [Deadline] {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline, messageDeadline].compactMap { $0 }
+    }
+
+    /// The deadline that the app has missed, if one has passed: the one that is judged first, if several have. The end
+    /// of the background time is not missed: the app had nothing to do by then.
+    public func missedDeadline(now: Duration) -> Deadline? {
+        [messageDeadline, edgeDeadline, watchdogDeadline, taskDeadline].lazy.compactMap { $0 }.first { $0.at <= now }
     }
 
     /// The time at which the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all

@@ -348,7 +348,6 @@ extension AppMachine {
 
     mutating func backgroundDeadline(into actions: inout [Action], now: Duration) {
         missSnapshot(into: &actions, now: now)
-        missMessage(into: &actions, now: now)
         guard let time = backgroundTime?.value else { return }
         if let retry = time.lockRetry, retry <= now {
             changeBackgroundTime { $0.lockRetry = nil }

@@ -34,10 +34,17 @@ public struct Deadline: Sendable, Hashable {
         at = max(at, min(now + time, started + limit))
     }
 
+    /// Moves the deadline so that it begins at `start`; the time that it gives stays the same.
+    mutating func move(toStart start: Duration) {
+        at += start - started
+        started = start
+    }
+
     /// Moves the deadline later by the length of a pause (while a debugger was attached). If the deadline was armed
-    /// during the pause, only the rest of the pause counts.
+    /// during the pause, only the rest of the pause counts. A deadline that begins after the pause, because its message
+    /// is still queued, is moved by the whole pause.
     mutating func pause(from: Duration, to: Duration) {
-        let pause = to - max(from, started)
+        let pause = started > to ? to - from : to - max(from, started)
         started += pause
         at += pause
     }

@@ -45,7 +45,7 @@ public enum AppEvent: Sendable, Hashable {
     case delegate(attached: Bool)
     /// The app failed to handle didEnterBackground, so it may have unsaved state and must not be killed without notice.
     case failedToPrepare
-    /// A message that had to wait for the answer to an earlier message is sent only now, so its deadline starts again.
+    /// A message that had to wait for the answer to an earlier message is sent only now, so its deadline begins now.
     case delivered(Message)
     /// The app holds a lock that another process waits for, and the app is suspended or about to be suspended.
     case lockHeld
@@ -65,6 +65,10 @@ public enum AppEvent: Sendable, Hashable {
     case declinedSnapshot
     /// The snapshot was taken or has failed.
     case snapshotOver
+    /// The app is about to be stopped, and has worked since it last got didEnterBackground: for a client, for example.
+    case worked
+    /// The app is about to be stopped, and is not ready for that yet: do not try again before this time has passed.
+    case settles(Duration)
     /// An event for a message about a scene inside the app.
     case scene(SceneID, SceneEvent)
     /// The app's scenes were restored from the records of an earlier supervisor.

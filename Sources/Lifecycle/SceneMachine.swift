@@ -97,6 +97,9 @@ public struct SceneMachine: Sendable, Hashable {
     /// Whether the scene can be removed, because it is disconnected and has the goal `unattached`.
     var isOver: Bool { state == .unattached && goal == .unattached && awaiting == nil }
 
+    /// Whether the scene, which is in the background already, only saves its state again before its app is suspended.
+    var isSavingAgain: Bool { awaiting == .sceneDidEnterBackground && state == .background }
+
     /// Whether the message that waits for an answer makes the scene more active.
     var comesNearer: Bool {
         switch awaiting {

@@ -510,8 +510,17 @@ public enum ManagerInterface {
           details: ?object
         )
 
-        # What a verb did to one app. When ok is false, message says why and what to do.
-        type Result (app: string, ok: bool, state: string, pid: ?int, message: ?string, error: ?string)
+        # What a verb did to one app. When ok is false, message says why and what to do. never_woken is whether no event
+        # wakes the app; null if it is not suspended.
+        type Result (
+          app: string,
+          ok: bool,
+          state: string,
+          pid: ?int,
+          message: ?string,
+          error: ?string,
+          never_woken: ?bool
+        )
 
         # What this machine offers or lacks; message says what the lack costs.
         type Check (name: string, ok: bool, value: ?string, message: ?string)

@@ -140,6 +140,9 @@ public struct VerbResult: Hashable, Sendable {
     /// If the request failed, a word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a
     /// termination reason; otherwise nil.
     public var error: String?
+    /// Whether no event wakes the app, so that it stays suspended until a user or a policy resumes it. Nil if the app
+    /// is not suspended, and from an older torpord.
+    public var isNeverWoken: Bool?
 
     /// Memberwise initializer.
     public init(
@@ -148,7 +151,8 @@ public struct VerbResult: Hashable, Sendable {
         state: String,
         pid: Int32? = nil,
         message: String? = nil,
-        error: String? = nil
+        error: String? = nil,
+        isNeverWoken: Bool? = nil
     ) {
         self.app = app
         self.ok = ok
@@ -156,6 +160,7 @@ public struct VerbResult: Hashable, Sendable {
         self.pid = pid
         self.message = message
         self.error = error
+        self.isNeverWoken = isNeverWoken
     }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -167,13 +172,14 @@ public struct VerbResult: Hashable, Sendable {
         pid = try fields.optionalInt32("pid")
         message = try fields.optionalString("message")
         error = try fields.optionalString("error")
+        isNeverWoken = try fields.optionalBool("never_woken")
     }
 
     /// Encodes the value as a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "ok": .bool(ok), "state": .string(state), "pid": .optional(pid),
-            "message": .optional(message), "error": .optional(error),
+            "message": .optional(message), "error": .optional(error), "never_woken": .optional(isNeverWoken),
         ]
     }
 }

@@ -9,9 +9,12 @@
 /// time linear in the length. `make check` forbids other ways of creating a string from untrusted bytes.
 extension String {
     /// Decodes UTF-8: invalid bytes become U+FFFD, and runs that are too long are cut.
+    @inlinable
     public init(wire bytes: some Collection<UInt8>) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        self = WireText.isBounded(text) ? text : WireText.bounded(text)
+        // Inlinable, because without knowing the type of `bytes`, this takes three times as long for a short text.
+        self =
+            bytes.withContiguousStorageIfAvailable { WireText.decoded($0) }
+            ?? Array(bytes).withUnsafeBufferPointer { WireText.decoded($0) }
     }
 
     /// Decodes bytes that end with a NUL. It has another name because an array converts implicitly to a pointer.
@@ -93,18 +96,27 @@ extension WireText {
     /// bytes.
     private static let shortRun = 2 * mostMarks
 
+    /// Decodes UTF-8 as ``String/init(wire:)`` does.
+    @usableFromInline
+    static func decoded(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        let text = String(decoding: bytes, as: UTF8.self)
+        return isPlain(bytes) || isBounded(text) ? text : bounded(text)
+    }
+
+    /// Whether there are too few non-ASCII bytes in a row for a run that is too long.
+    private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var run = 0
+        for byte in bytes {
+            run = byte < 0x80 ? 0 : run + 1
+            if run > shortRun { return false }
+        }
+        return true
+    }
+
     /// Whether all runs are short enough.
     public static func isBounded(_ text: String) -> Bool {
         var text = text
-        let isPlain = text.withUTF8 { bytes in
-            var run = 0
-            for byte in bytes {
-                run = byte < 0x80 ? 0 : run + 1
-                if run > shortRun { return false }
-            }
-            return true
-        }
-        if isPlain { return true }
+        if text.withUTF8({ isPlain($0) }) { return true }
         var runs = Runs()
         return text.unicodeScalars.allSatisfy { runs.take($0) }
     }

@@ -107,7 +107,7 @@ static bool is_left(const char *folder, const char *name) {
            !any_process(is_in_namespace, &status);
 }
 
-/* pidfds of other podman processes that may be setting up a network. */
+/* pidfds of other podman processes of this user that may be setting up a network. */
 struct others {
     struct pollfd all[64];
     nfds_t count;
@@ -128,8 +128,11 @@ static bool is_ancestor(int pid) {
 
 static bool note_other(const char *pid, void *with) {
     struct others *others = with;
+    struct stat status;
     char folder[PATH_MAX], comm[32], stat[1024];
     snprintf(folder, sizeof folder, "/proc/%s", pid);
+    // Each user's podman has a folder of namespaces of its own.
+    if (lstat(folder, &status) != 0 || status.st_uid != geteuid()) return false;
     if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "podman") != 0) return false;
     if (is_ancestor(atoi(pid))) return false;
     if (!read_line(folder, "stat", stat, sizeof stat)) return false;

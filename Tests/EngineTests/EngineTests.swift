@@ -80,11 +80,16 @@ import TorporAPI
     @Test("A failure is forgotten by whoever has seen it: by a reset, and by a stop of what does not run")
     func seenFailure() throws {
         let shell = try FakeShell("web")
-        for request in [Request.reset, .stop(.stopped)] {
+        for request in [Request.reset, .stop(.stopped), .forceQuit] {
             shell.engine.apps[0].lastExit = LastExit(reason: TerminationReason.exitFailure.rawValue)
+            // What is written down of the request is what the next torpord knows.
+            var written: [String?] = []
+            shell.hands.onWrite = { written.append(shell.engine.apps[0].lastExit?.reason) }
             try shell.engine.request(request, of: 0)
             #expect(shell.engine.apps[0].lastExit == nil)
+            #expect(written == [nil], "\(request)")
         }
+        shell.hands.onWrite = nil
         shell.engine.apps[0].lastExit = LastExit(reason: TerminationReason.stopped.rawValue)
         try shell.engine.request(.reset, of: 0)
         #expect(shell.engine.apps[0].lastExit != nil, "that it was stopped is no failure")

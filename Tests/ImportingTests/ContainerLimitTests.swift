@@ -76,8 +76,7 @@ struct ContainerLimitTests {
         let found = try Imported("compose.yaml", in: tree(["compose.yaml": text], hasPrograms: false))
         #expect(found.apps.keys.sorted() == ["web"])
         let keys = [
-            "volumes.bind.propagation", "volumes.volume.nocopy", "networks.mac_address", "networks.priority",
-            "networks.gw_priority", "networks.link_local_ips", "networks.driver_opts",
+            "networks.priority", "networks.gw_priority", "networks.link_local_ips", "networks.driver_opts",
         ]
         for key in keys {
             #expect(found.remarks("web").contains { $0.hasPrefix("\(key) is left out") }, "\(key)")

@@ -356,6 +356,27 @@ struct EdgeTests {
         #expect(without.advance(.seconds(5)) == [.stopProcesses])
     }
 
+    @Test("an app that could not be woken yet stays awake for a while, and is then stopped; a goal in between counts")
+    func settles() throws {
+        var bench = Bench { $0.readiness = .notify }
+        try bench.launch(background: true)
+        #expect(bench.tell(.settles(.seconds(1))).isEmpty, "it is not about to be stopped")
+        #expect(try bench.ask(.suspend) == [.stopProcesses])
+        for _ in 0..<3 {
+            #expect(bench.tell(.settles(.seconds(1))) == [.continueProcesses])
+            #expect(bench.machine.state == .background && bench.machine.goal == .suspended)
+            #expect(bench.armed == [.backgroundTime: .seconds(1)])
+            #expect(bench.advance(.seconds(1)) == [.stopProcesses])
+        }
+        _ = bench.tell(.settles(.seconds(1)))
+        _ = try bench.ask(.resume)
+        #expect(bench.advance(.seconds(1)) == [.report(.backgroundTimeUsed)])
+        #expect(bench.machine.state == .background && bench.machine.transition == nil)
+        _ = try bench.ask(.forceSuspend)
+        #expect(bench.tell(.settles(.seconds(1))).isEmpty, "it is stopped all the same")
+        #expect(bench.tell(.stopConfirmed) == [.entered(.suspended)])
+    }
+
     @Test("an app that exits before it is ready has failed, even with status 0", arguments: [Readiness.notify, .probe])
     func unready(_ readiness: Readiness) throws {
         var bench = Bench {

@@ -31,6 +31,19 @@ import Testing
         #expect(try bench.end(crash).reason == .unresponsive)
     }
 
+    @Test("If its background time is over too when it is judged, what it missed is the message")
+    func missedLate() throws {
+        var bench = try awake()
+        _ = bench.tell(.messageSent)
+        bench.now += .seconds(60)
+        #expect(bench.machine.deadlines.filter { $0.at <= bench.now }.map(\.kind) == [.backgroundTime, .message])
+        #expect(bench.machine.missedDeadline(now: bench.now)?.kind == .message)
+        #expect(bench.advance(.zero) == [.report(.messageMissed), .signalStop])
+        var idle = try awake()
+        idle.now += .seconds(60)
+        #expect(idle.machine.missedDeadline(now: idle.now) == nil, "it had nothing to do by then")
+    }
+
     @Test("In the foreground the miss is reported, and the app is left alone")
     func foreground() throws {
         var bench = Bench.attentive { $0.messageDeadline = .seconds(10) }

@@ -127,7 +127,11 @@ struct Walk {
     /// Something that the app does by itself, or somebody does to it.
     private mutating func disturb() throws(Violation) {
         let alive = app.tree == .alive
-        switch dice.below(23) {
+        switch dice.below(25) {
+        case 23:
+            if machine.transition == .suspending { app.isUnsaved = true }
+            try handle(.worked)
+        case 24: try handle(.settles(dice.milliseconds(1...2_000)))
         case 20 where alive && !app.stopped && machine.hasDelegate: try handle(.messageSent)
         case 22 where alive: try handle(.messageAnswered)
         case 21 where alive: try handle(.messagePending(dice.milliseconds(0...3_000)))

@@ -94,6 +94,26 @@ import Testing
         #expect(bench.advance(.seconds(30)) == [.report(.sleepsAgain), .tell(.didEnterBackground)])
     }
 
+    @Test("One that has worked since it was told is continued, and told once more before it is stopped")
+    func worked() throws {
+        for answers in [true, false] {
+            var bench = answers ? Bench.attentive() : Bench()
+            try bench.launch()
+            _ = try bench.ask(.background)
+            bench.answerEverything()
+            #expect(bench.tell(.worked).isEmpty, "it is not about to be stopped")
+            #expect(try bench.ask(.suspend) == [.stopProcesses])
+            let told = bench.tell(.worked)
+            #expect(told.prefix(2) == [.continueProcesses, .tell(.didEnterBackground)])
+            #expect(bench.machine.isSavingAgain == answers && !bench.machine.isPrepared)
+            #expect((answers ? bench.tell(.answered(.didEnterBackground)) : told).last == .stopProcesses)
+            #expect(bench.machine.transition == .suspending && !bench.machine.isUnsaved)
+            #expect(bench.armed == [.suspend: .seconds(2)])
+            #expect(bench.tell(.stopConfirmed) == [.entered(.suspended)])
+            #expect(bench.tell(.worked).isEmpty)
+        }
+    }
+
     @Test("It takes no other snapshot, and one that was declined in the background stays declined")
     func snapshot() throws {
         var bench = try asleep { $0.snapshotDeadline = .seconds(1) }

@@ -150,6 +150,10 @@ import VarlinkServer
         #expect(try ApplyReply(json: JSON.parse(reply.json.serialised())) == reply)
         let result = VerbResult(app: "web", ok: false, state: "active", message: "m", error: "timeout")
         #expect(try VerbResult(json: result.json) == result)
+        let asleep = VerbResult(app: "web", ok: true, state: "suspended", isNeverWoken: false)
+        #expect(try VerbResult(json: asleep.json) == asleep)
+        // An older torpord sends no never_woken.
+        #expect(try VerbResult(json: ["app": "web", "ok": true, "state": "suspended"]).isNeverWoken == nil)
         var memory = MemoryStatus(
             level: "warning",
             totalBytes: 8,

@@ -18,6 +18,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var serving: [AppID: ServingApp] = [:]
     /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
+    /// Searches for the sockets of apps that are about to be suspended.
+    var inspections: [AppID: SocketInspection] = [:]
     /// Apps for which torpord has logged that it polls their sockets. It logs this only once per app.
     private var told: Set<AppID> = []
 
@@ -87,6 +89,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         leftBehind[app.id] = nil
         serving[app.id] = nil
         awakeSince[app.id] = nil
+        inspections.removeValue(forKey: app.id)?.cancel()
         told.remove(app.id)
     }
 
@@ -96,6 +99,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     /// The addresses at which torpord listens for an app that has ended.
     package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
+
+    /// Whether the app is suspended and no connection can wake it, although its configuration says so, because it
+    /// listens nowhere.
+    package func listensNowhere(_ app: AppRuntime) -> Bool { sleeping[app.id]?.listensNowhere ?? false }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 

@@ -241,10 +241,12 @@ public enum File {
 
     /// The path without its last component; nil if the path has only one component.
     public static func parent(of path: String) -> String? {
-        let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
-        let rest = parts.drop { $0 == UInt8(ascii: "/") }
-        if rest.isEmpty { return parts.isEmpty ? nil : "/" }
-        return String(wire: Array(rest.reversed()))
+        let (bytes, slash) = (path.utf8, UInt8(ascii: "/"))
+        guard let end = bytes.lastIndex(where: { $0 != slash }), let start = bytes[..<end].lastIndex(of: slash) else {
+            return nil
+        }
+        guard let last = bytes[..<start].lastIndex(where: { $0 != slash }) else { return "/" }
+        return String(Substring(bytes[...last]))
     }
 
     /// Removes a file (not a directory).

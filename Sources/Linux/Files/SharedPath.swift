@@ -19,5 +19,15 @@ public struct SharedPath: Sendable, Hashable {
     public init(_ path: String) { self.init(path, "") }
 
     /// The whole path.
-    public var text: String { name.isEmpty ? folder : "\(folder)/\(name)\(ending)" }
+    public var text: String {
+        guard !name.isEmpty else { return folder }
+        // One allocation: an interpolation grows the string several times.
+        var text = ""
+        text.reserveCapacity(folder.utf8.count + 1 + name.utf8.count + ending.utf8.count)
+        text += folder
+        text += "/"
+        text += name
+        text += ending
+        return text
+    }
 }

@@ -184,6 +184,9 @@ public struct LockTable: Hashable, Sendable {
 
     /// Parses the table's text; lines that cannot be parsed are skipped.
     init(parsing bytes: UnsafeRawBufferPointer, _ question: Question) {
+        guard let start = bytes.baseAddress else { return }
+        // Usually no process waits for a lock, so no line has the arrow `->`: then only locks of holders are needed.
+        if question.holders.isEmpty, memchr(start, Int32(UInt8(ascii: ">")), bytes.count) == nil { return }
         var current: (number: Int, file: FileLock.File?)?
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             guard let line = LockLine(line) else { continue }

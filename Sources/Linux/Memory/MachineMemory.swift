@@ -15,21 +15,21 @@ public struct MachineMemory: Hashable, Sendable {
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") {
-        guard let text = try? File.readString(root + "/proc/meminfo") else { return nil }
-        for line in text.split(separator: "\n") {
-            // A line looks like this: MemTotal:        8043932 kB
-            let words = line.split(separator: " ")
-            guard words.count == 3, words[2] == "kB", let count = UInt64(words[1]) else { continue }
-            let (bytes, overflow) = count.multipliedReportingOverflow(by: 1024)
-            if overflow { continue }
-            switch words[0] {
-            case "MemTotal:": total = bytes
-            case "MemAvailable:": available = bytes
-            case "SwapTotal:": swapTotal = bytes
-            case "SwapFree:": swapFree = bytes
-            default: break
-            }
-        }
+        guard let text = try? File.read(root + "/proc/meminfo") else { return nil }
+        total = Self.bytes("MemTotal", in: text)
+        available = Self.bytes("MemAvailable", in: text)
+        swapTotal = Self.bytes("SwapTotal", in: text)
+        swapFree = Self.bytes("SwapFree", in: text)
         if total == 0 { return nil }
+    }
+
+    /// A field such as `MemTotal:        8043932 kB`, in bytes; 0 if it is missing or not valid.
+    private static func bytes(_ name: String, in text: [UInt8]) -> UInt64 {
+        let words = ProcFS.field(name, of: text)?.utf8.split(separator: UInt8(ascii: " ")) ?? []
+        guard words.count == 2, words[1].elementsEqual("kB".utf8), let count = UInt64(Substring(words[0])) else {
+            return 0
+        }
+        let (bytes, overflow) = count.multipliedReportingOverflow(by: 1024)
+        return overflow ? 0 : bytes
     }
 }

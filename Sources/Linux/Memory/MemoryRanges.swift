@@ -49,18 +49,18 @@ extension ProcFS {
 
     private static func hexadecimal(_ rest: inout Slice<UnsafeRawBufferPointer>) -> UInt? {
         var value: UInt = 0
-        var count = 0
-        while let byte = rest.first {
-            let digit: UInt8
+        var index = rest.startIndex
+        digits: while index < rest.endIndex {
+            let byte = rest.base[index]
             switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            default: return count > 0 ? value : nil
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt(byte - UInt8(ascii: "0"))
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt(byte - UInt8(ascii: "a") + 10)
+            default: break digits
             }
-            value = value << 4 | UInt(digit)
-            count += 1
-            rest = rest.dropFirst()
+            index += 1
         }
-        return count > 0 && count <= 16 ? value : nil
+        let count = index - rest.startIndex
+        rest = rest[index...]
+        return (1...16).contains(count) ? value : nil
     }
 }

@@ -39,9 +39,12 @@ public struct ProcessStat: Hashable, Sendable {
     /// Parses the content of a stat file. The process's name is in parentheses and may itself contain parentheses, so
     /// the name ends at the last `)`.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
-        guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
-            let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
-        else { return nil }
+        // A loop of its own, since `lastIndex(of:)` takes a third of the time of the whole parsing.
+        var close = bytes.count - 1
+        while close > 0, bytes[close] != UInt8(ascii: ")") { close -= 1 }
+        guard let open = bytes.firstIndex(of: UInt8(ascii: "(")), open < close, close + 4 < bytes.count else {
+            return nil
+        }
         state = Character(UnicodeScalar(bytes[close + 2]))
         var numbers: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
             (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

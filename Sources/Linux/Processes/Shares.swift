@@ -71,7 +71,8 @@ extension ProcFS {
     /// autogroup.
     public static func autogroupNice(_ pid: Int32) throws(Errno) -> Int32? {
         // The file's content looks like this: /autogroup-4711 nice 5
-        try line("/proc/\(pid)/autogroup").split(separator: " ").last.flatMap { Int32($0) }
+        let words = try line("/proc/\(pid)/autogroup").utf8.split(separator: UInt8(ascii: " "))
+        return words.last.flatMap { Int32(Substring($0)) }
     }
 
     /// Sets the nice value of the autogroup, which applies to the process's whole session. Throws EPERM for a negative
@@ -109,6 +110,6 @@ extension ProcFS {
     }
 
     private static func line(_ path: String) throws(Errno) -> String {
-        String(try File.readString(path).split(separator: "\n").first ?? "")
+        String(wire: try File.read(path).prefix { $0 != UInt8(ascii: "\n") })
     }
 }

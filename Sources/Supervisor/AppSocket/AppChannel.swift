@@ -14,7 +14,7 @@ import VarlinkServer
 final class AppChannel {
     /// A message that was not answered yet.
     struct Outgoing {
-        let id: UInt32
+        var id: UInt32
         let message: Message
         /// Whether the app's current transition waits for the answer to this message.
         var isAwaited: Bool
@@ -27,8 +27,13 @@ final class AppChannel {
         var mail: Int64?
         /// The scene inside the app that the message is about.
         var scene: SceneID?
-        /// Whether the message had to wait in the queue behind other messages.
+        /// Whether the message has to wait in the queue behind other messages. False once it was sent.
         var hasWaited = false
+        /// When the message was queued; nil for mail.
+        var since: Duration?
+
+        /// Whether a transition of the app or of a scene waits for the answer to this message.
+        var isOfTransition: Bool { isAwaited || scene != nil }
     }
 
     /// The process that receives the app's messages.
@@ -73,14 +78,32 @@ final class AppChannel {
         isAwaited: Bool,
         task: UInt32? = nil,
         mail: Int64? = nil,
-        scene: SceneID? = nil
+        scene: SceneID? = nil,
+        since: Duration? = nil
     ) {
         lastID &+= 1
         var outgoing = Outgoing(id: lastID, message: message, isAwaited: isAwaited, hasWaited: !queue.isEmpty)
         outgoing.task = task
         outgoing.mail = mail
         outgoing.scene = scene
+        outgoing.since = since
         queue.append(outgoing)
+    }
+
+    /// Removes mail that was not sent yet from the queue, and returns the numbers of that mail. The messages behind it
+    /// get new numbers: no process has seen their old ones.
+    func removeUnsentMail() -> [Int64] {
+        guard let sent = delegate?.sent, let first = queue.firstIndex(where: { $0.mail != nil && $0.id > sent }) else {
+            return []
+        }
+        let mail = queue[first...].compactMap(\.mail)
+        lastID = queue[first].id - 1
+        queue.removeAll { $0.mail != nil && $0.id > sent }
+        for index in first..<queue.count {
+            lastID += 1
+            queue[index].id = lastID
+        }
+        return mail
     }
 
     /// The number of the message whose answer the app's current transition waits for; 0 for none.

@@ -27,21 +27,16 @@ extension AppSockets {
                 // Queue URLs before this message, so that the app gets them before it becomes active.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
-                // The app is about to be suspended. It still finishes the message that it works on, but gets the rest
-                // of its mail only when it is resumed.
-                if message == .didEnterBackground, coordinator.machine(output.app).isSavingAgain {
-                    supervisor.mailboxes.withdrawUnsent(from: app)
-                }
-                channel(of: app).add(message, isAwaited: isAwaited)
+                addBeforeMail(message, isAwaited: isAwaited, to: app)
                 // Queue the app's mail, so that the app gets it right after `resumed` and before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
             case .tellScene(let scene, let message):
                 let app = apps[output.app]
                 if message == .sceneDidBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
-                channel(of: app).add(message, isAwaited: false, scene: scene)
+                addBeforeMail(message, isAwaited: false, scene: scene, to: app)
             case .warn(let token):
                 if hearsByChannel(output.app) {
-                    channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
+                    addBeforeMail(.taskExpiring, isAwaited: false, task: token, to: apps[output.app])
                 }
             case .launch:
                 apps[output.app].channel = nil
@@ -51,6 +46,36 @@ extension AppSockets {
                 break
             }
         }
+    }
+
+    /// Queues a message. If it must not wait, because the app leaves the foreground, ends, or is short of time or
+    /// memory, the message is queued before mail that was not sent yet. An app that is about to be suspended gets that
+    /// mail when it is resumed.
+    private func addBeforeMail(
+        _ message: Message,
+        isAwaited: Bool,
+        task: UInt32? = nil,
+        scene: SceneID? = nil,
+        to app: AppRuntime
+    ) {
+        let isUrgent: Bool
+        switch message {
+        case .willResignActive, .didEnterBackground, .willTerminate, .taskExpiring, .didReceiveMemoryWarning,
+            .sceneWillResignActive, .sceneDidEnterBackground, .sceneDidDisconnect:
+            isUrgent = true
+        default: isUrgent = false
+        }
+        if isUrgent { supervisor.mailboxes.withdrawUnsent(from: app) }
+        channel(of: app).add(message, isAwaited: isAwaited, task: task, scene: scene, since: loop.now)
+        if isUrgent { supervisor.mailboxes.requeue(app) }
+    }
+
+    /// Whether a message of a transition has waited so long behind mail that it is sent before more mail.
+    private func isOverdue(_ app: AppRuntime, _ channel: AppChannel) -> Bool {
+        guard let patience = coordinator.machine(app.id).rules.transitionDeadline,
+            let since = channel.queue.first(where: \.isOfTransition)?.since
+        else { return false }
+        return loop.now - since >= patience
     }
 
     /// Whether the app receives messages on its socket, now or once it has connected.
@@ -66,6 +91,13 @@ extension AppSockets {
         else { return }
         // Wait until the mail's content has been read from the store.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
+        if next.mail != nil, isOverdue(app, channel) {
+            supervisor.mailboxes.withdrawUnsent(from: app)
+            supervisor.mailboxes.requeue(app)
+            // The new numbers must be on record before a process sees them.
+            record(app)
+            return pump(app)
+        }
         guard let parameters = parameters(of: next, app) else {
             // The message is obsolete, so drop it. If it was the newest message, its number is used again for the next
             // message.
@@ -78,6 +110,8 @@ extension AppSockets {
             return pump(app)
         }
         channel.delegate?.sent = next.id
+        // If the message is sent once more, to a delegate that connects again, its time does not begin again.
+        channel.queue[0].hasWaited = false
         if next.hasWaited, next.isAwaited { deliver(.delivered(next.message), to: app.id) }
         if next.hasWaited, let scene = next.scene, !isLate(next, channel) {
             deliver(.scene(scene, .delivered(next.message)), to: app.id)
@@ -238,7 +272,7 @@ extension AppSockets {
             } else {
                 supervisor.mailboxes.acknowledged(mail, by: app)
             }
-            supervisor.mailboxes.enqueue(app)
+            supervisor.mailboxes.requeue(app)
         }
         if let scene = first.scene {
             // An answer that came after a later message to the scene was queued is late, and does not count.

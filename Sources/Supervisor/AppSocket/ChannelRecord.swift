@@ -173,6 +173,11 @@ extension AppSockets {
             )
         }
         channel.queue.sort { $0.id < $1.id }
+        // The first message was probably sent by the earlier torpord; the time of the others begins when they are sent.
+        for index in channel.queue.indices.dropFirst() {
+            channel.queue[index].hasWaited = true
+            channel.queue[index].since = loop.now
+        }
         channel.lastID = max(channel.lastID, channel.queue.last?.id ?? 0)
     }
 }

@@ -24,9 +24,13 @@ struct PodmanRun {
             "--detach", "--rm", "--cgroups=disabled", "--sdnotify=ignore", "--log-driver=passthrough", "--name=\(name)",
             "--label=io.torpor.app=\(owner)",
         ]
-        // A container that shares the network of the machine or of another container need not have a host name of its
-        // own: it gets one only if the configuration names one.
-        let shares = container.networks.contains { $0 == "host" || $0.utf8.starts(with: "container:".utf8) }
+        // A container that shares the network or the host name of the machine or of another container need not have a
+        // host name of its own: it gets one only if the configuration names one.
+        let shares =
+            container.networks.contains { $0 == "host" || $0.utf8.starts(with: "container:".utf8) }
+            || container.arguments.contains {
+                $0.utf8.elementsEqual("--uts=host".utf8) || $0.utf8.starts(with: "--uts=container:".utf8)
+            }
         if let hostname = container.hostname {
             options.append("--hostname=\(hostname)")
         } else if !shares {

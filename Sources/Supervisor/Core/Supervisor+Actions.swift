@@ -41,13 +41,20 @@ extension Supervisor: ActionPerformer {
         if let scene = machine.lateScene(now: loop.now), let deadline = scene.deadline {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
-        guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
-        let isForMessage = missed.kind == .message
-        let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
+        guard let missed = machine.missedDeadline(now: loop.now) else { return }
+        // While the app works on a message that no transition waits for, it has not got the message of its transition.
+        let message = appSockets.messageInWork(of: app)?.message ?? machine.awaitedMessage
         reports.missedDeadline(missed, app, awaiting: message)
     }
 
-    package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
+    package func handled(_ event: AppEvent, of app: AppRuntime) {
+        recorder.traceReady(app, after: event)
+        switch event {
+        case .answered(.didEnterBackground): processControl.saved(app)
+        case .snapshotOver: processControl.showed(app)
+        default: break
+        }
+    }
 
     package func isJudged(_ app: AppRuntime) -> Bool {
         // An app that does not run has sent no messages, so there are none to read first.
@@ -111,6 +118,7 @@ extension Supervisor: ActionPerformer {
     }
 
     private func tell(_ app: AppRuntime, _ message: Message) {
+        if message == .didEnterBackground { processControl.tellsToSave(app) }
         if appSockets.hearsByChannel(app.id) { return appSockets.pump(app) }
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")

@@ -81,6 +81,7 @@ extension Launcher {
         let specification = specification ?? app.specification
         var variables: [String: String] = [:]
         if let user { variables = Self.variables(of: user, specification) }
+        variables.reserveCapacity(variables.count + read.count + specification.environment.count + 16)
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }

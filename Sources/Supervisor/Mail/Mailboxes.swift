@@ -177,8 +177,10 @@ package final class Mailboxes: Room, LifecycleObserver {
             return true
         }
         if isFirstAnswered, let first { channel.answeredID = max(channel.answeredID, first) }
-        enqueue(app)
+        requeue(app)
         record(app)
+        // The delegate may have connected before the mail was loaded, so that the app seemed to work on that mail.
+        if isFirstAnswered { deliver(.messageAnswered, to: app.id) }
         host.pumpMessages(to: app)
     }
 
@@ -278,7 +280,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended, !machine.isSavingAgain
         else { return false }
         return machine.transition != .suspending && machine.transition != .launching
-            && machine.transition != .terminating
+            && machine.transition != .terminating && !machine.isAboutToSuspend
     }
 
     /// Adds waiting mail to the queue of the app's delegate (the process that receives the app's messages). Returns
@@ -305,13 +307,14 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     /// Removes mail that was not sent yet from the queue of the app's delegate. The mail stays in the mailbox.
     func withdrawUnsent(from app: AppRuntime) {
-        guard let channel = app.channel, let sent = channel.delegate?.sent else { return }
-        while let last = channel.queue.last, let mail = last.mail, last.id > sent, last.id == channel.lastID {
-            channel.queue.removeLast()
-            channel.lastID -= 1
+        for mail in app.channel?.removeUnsentMail() ?? [] {
             told[app.id]?.remove(mail)
+            boxes[app.id]?.setInFlight(mail, false)
         }
     }
+
+    /// Adds waiting mail to the end of the queue of the app's delegate, if the app may get mail now.
+    func requeue(_ app: AppRuntime) { if boxes[app.id] != nil, canHear(app) { enqueue(app) } }
 
     /// Called before mail is sent. Stores the attempt. After this call the mail must not change.
     package func willSend(_ id: Int64, to app: AppRuntime) {

@@ -33,10 +33,15 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Stopping
 
-    /// Stops the app's processes. If the app holds a file lock that forbids this, reports that to the core instead.
+    /// Stops the app's processes. If the app has to save its state first, cannot be woken yet, or holds a file lock that
+    /// forbids the stop, reports that to the core instead.
     func stop(_ app: AppRuntime) {
         app.run.stop = .decided
         app.run.passDelay = .milliseconds(1)
+        lookBeforeStop(app) { [weak self] in self?.handleAndAsk(app) }
+    }
+
+    private func handleAndAsk(_ app: AppRuntime) {
         guard let number = app.run.told, machine(app).transition == .suspending else { return ask(app) }
         app.run.told = nil
         let deadline = app.specification.rules.suspendDeadline
@@ -94,7 +99,7 @@ package final class ProcessControl: ShellRoom {
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
 
-    private func isToBeStopped(_ app: AppRuntime) -> Bool {
+    func isToBeStopped(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         return app.run.stop == .decided
             && (machine.transition == .suspending || machine.state == .suspended && machine.transition == nil)

@@ -13,6 +13,8 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     package private(set) var diary: [String] = []
     /// Apps that do nothing by themselves.
     package var isIdle: Set<AppID> = []
+    /// Runs when decisions are written down.
+    package var onWrite: (() -> Void)?
     /// Runs while an action is carried out.
     package var onAction: ((AppRuntime, Action) -> Void)?
     /// Apps of which a debugger, say, keeps the deadlines from being judged.
@@ -36,6 +38,7 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     }
 
     package func writeAhead(_ outputs: [AppAction]) {
+        onWrite?()
         owed += outputs.count
         for output in outputs { diary.append("write \(output.app) \(Self.name(output.action))") }
     }

@@ -171,6 +171,18 @@ import TorporAPI
             let warning = "no event wakes redis: ‘torpor resume redis’ brings it back, and so does using web"
             #expect(answer.output.contains(warning), "\(answer.output)")
             #expect(!answer.output.contains("no event wakes web"), "\(answer.output)")
+            #expect(try daemon.done(.suspend, "redis").isNeverWoken == true)
+            #expect(try daemon.done(.suspend, "web").isNeverWoken == false)
+            #expect(try daemon.done(.foreground, "web").isNeverWoken == nil)
+        }
+    }
+
+    @Test("suspend: it names all apps that no event wakes")
+    func allSilent() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            let answer = try Self.torpor(daemon, "suspend", "web", "redis")
+            #expect(answer.output.contains("no event wakes web, redis: ‘torpor resume NAME’"), "\(answer.output)")
         }
     }
 

@@ -90,6 +90,60 @@ import TorporAPI
         }
     }
 
+    @Test("One that is launched again to its sleep is not suspended before it listens", arguments: [false, true])
+    func late(isKilled: Bool) throws {
+        let port = try TestAddress.port()
+        let program = """
+            import socket, tp
+            tp.notify("READY=1")
+            tp.record("ready")
+            tp.await_file("open")
+            server = socket.create_server(("127.0.0.1", \(port)))
+            tp.record("port \(port)")
+            while True:
+                client, _ = server.accept()
+                client.sendall(b"served")
+                client.close()
+            """
+        let toml = Self.toml(port, "always") + "ready = \"notify\"\n"
+        try withDaemon(toml, files: ["web.py": program]) { daemon in
+            daemon.touch("open")
+            _ = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            try FileManager.default.removeItem(atPath: daemon.directory + "/open")
+            if isKilled {
+                kill(try #require(daemon.processes(of: "web").first), SIGKILL)
+            } else {
+                _ = try daemon.verb(.restart, "web") { $0.wait = false }
+            }
+            try daemon.eventually("it is ready again") { daemon.records("web").count { $0 == "ready" } == 2 }
+            // It stays awake, and is to be suspended.
+            try daemon.eventually("it is awaited") { try daemon.status("web").suspendedBy == .launch }
+            #expect(try daemon.summary("web").goal == "suspended")
+            daemon.touch("open")
+            try daemon.waitFor("web", "suspended")
+            #expect(try Peer(port: port).receive(until: "served").contains("served"))
+        }
+    }
+
+    @Test("Health and status name one that sleeps and listens nowhere")
+    func deaf() throws {
+        try withDaemon(Apps.sleeper("worker", "wake_on_connect = true")) { daemon in
+            try daemon.waitFor("worker", "active")
+            try daemon.done(.suspend, "worker")
+            try daemon.eventually("its sockets are read") { try daemon.summary("worker").socketTrouble != nil }
+            func health() throws -> (code: Int32, output: String) {
+                try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
+            }
+            let ill = try health()
+            #expect(ill.code == 1 && ill.output.contains("worker is suspended and listens on no port"), "\(ill.output)")
+            let status = try daemon.status("worker")
+            #expect(status.notWokenBy.contains("connections (it listens on no port)") && status.wokenBy.isEmpty)
+            try daemon.done(.resume, "worker")
+            #expect(try health().code == 0)
+        }
+    }
+
     @Test("Where it is not restarted its port stays all the same, and the first connection launches it")
     func killed() throws {
         let port = try TestAddress.port()

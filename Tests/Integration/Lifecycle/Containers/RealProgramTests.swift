@@ -14,7 +14,7 @@ import TorporAPI
 )
 struct RealProgramTests {
     enum Program: String, CaseIterable {
-        case nginx, postgres, python
+        case nginx, postgres, python, redis
 
         private static let database = ((try? File.list("/usr/lib/postgresql")) ?? []).sorted().last.map {
             "/usr/lib/postgresql/\($0)/bin"
@@ -25,6 +25,7 @@ struct RealProgramTests {
             case .nginx: File.isExecutable("/usr/sbin/nginx")
             case .postgres: Self.database.map { File.isExecutable($0 + "/initdb") } ?? false
             case .python: File.isExecutable("/usr/bin/python3")
+            case .redis: ["server", "cli"].allSatisfy { File.isExecutable("/usr/bin/redis-\($0)") }
             }
         }
 
@@ -40,6 +41,7 @@ struct RealProgramTests {
                     + "echo host all all all trust >>data/pg_hba.conf; "
                     + "exec \(Self.database ?? "")/postgres -D data -k /work -c listen_addresses=0.0.0.0"
             case .python: "exec /usr/bin/python3 -m http.server 80"
+            case .redis: "exec /usr/bin/redis-server --bind 0.0.0.0 --port 80 --protected-mode no --save ''"
             }
         }
 
@@ -54,8 +56,12 @@ struct RealProgramTests {
                         "postgres", "-Atc", "select 6 * 7",
                     ], "42\n"
                 )
+            case .redis: (redis(["eval", "redis.call('incr', 'asked') return 6 * 7", "0"]), "42\n")
             }
         }
+
+        /// A command of redis-cli(1).
+        func redis(_ words: [String]) -> [String] { ["/usr/bin/redis-cli", "-h", "127.0.0.1", "-p", "8080"] + words }
     }
 
     private static let nginx = """
@@ -122,6 +128,10 @@ struct RealProgramTests {
             // The end of the last connection may have woken it before.
             #expect(asleep > Self.rounds / 2)
             #expect(try daemon.summary("web").incarnation == run)
+            if program == .redis {
+                // Each request was counted once, in memory that no sleep lost: redis writes no file here.
+                #expect(try Spawn.run(enter + program.redis(["get", "asked"])).output == "\(Self.rounds + 1)\n")
+            }
             try daemon.done(.stop, "web")
             #expect(try podman.containers(daemon).isEmpty)
         }

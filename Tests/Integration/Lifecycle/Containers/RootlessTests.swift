@@ -9,7 +9,7 @@ import TorporAPI
 
 /// A user without rights, known in a mount namespace alone, with a podman, a cgroup and a torpord of its own.
 private struct RootlessUser {
-    static let number: UInt32 = 54321
+    private static let usual: UInt32 = 54321
     static let isPossible =
         Podman.isThere && File.exists("/etc/subuid") && File.exists("/etc/subgid")
         && ["newuidmap", "slirp4netns", "setpriv"].allSatisfy { File.isExecutable("/usr/bin/\($0)") }
@@ -17,14 +17,17 @@ private struct RootlessUser {
 
     /// Some machines allow users no namespaces.
     private static let mayHaveNamespaces: Bool = {
-        let user = ["/usr/bin/setpriv", "--reuid=\(number)", "--regid=\(number)", "--clear-groups"]
+        let user = ["/usr/bin/setpriv", "--reuid=\(usual)", "--regid=\(usual)", "--clear-groups"]
         return (try? Spawn.run(user + ["/usr/bin/unshare", "--user", "/bin/true"]).code) == 0
     }()
 
+    /// The user's ID. What waits for the other podmans of its user gets one of its own.
+    let number: UInt32
     let folder: String
     let cgroup: String
 
-    init(_ folder: String) throws {
+    init(_ folder: String, _ number: UInt32 = usual) throws {
+        self.number = number
         self.folder = folder
         cgroup = "tp-rootless-" + (folder.split(separator: "/").last ?? "")
         for name in ["home", "run", "image"] { try File.makeDirectories(folder + "/" + name) }
@@ -43,7 +46,7 @@ private struct RootlessUser {
         try File.write(folder + "/subids", "tpuser:1000000:65536\n")
         try File.write(
             folder + "/passwd",
-            try File.readString("/etc/passwd") + "tpuser:x:\(Self.number):\(Self.number)::\(folder)/home:/bin/sh\n"
+            try File.readString("/etc/passwd") + "tpuser:x:\(number):\(number)::\(folder)/home:/bin/sh\n"
         )
         // The next podman makes a new one, in torpord's namespaces.
         defer { endPause() }
@@ -73,10 +76,10 @@ private struct RootlessUser {
             mount --bind subids /etc/subgid
             [ -e image.tar ] || tar -C image -cf image.tar .
             mkdir -p '/sys/fs/cgroup/\(cgroup)'
-            chown -R \(Self.number):\(Self.number) '/sys/fs/cgroup/\(cgroup)' '\(folder)'
-            [ ! -d '@D' ] || chown -R \(Self.number):\(Self.number) '@D'
+            chown -R \(number):\(number) '/sys/fs/cgroup/\(cgroup)' '\(folder)'
+            [ ! -d '@D' ] || chown -R \(number):\(number) '@D'
             echo $$ > '/sys/fs/cgroup/\(cgroup)/cgroup.procs'
-            exec setpriv --reuid=\(Self.number) --regid=\(Self.number) --clear-groups "$@"
+            exec setpriv --reuid=\(number) --regid=\(number) --clear-groups "$@"
             """, "sh",
         ]
     }
@@ -94,7 +97,7 @@ private struct RootlessUser {
     /// The process that holds podman's user namespace.
     var pause: Int32? {
         guard let text = try? File.readString(folder + "/run/libpod/tmp/pause.pid") else { return nil }
-        return Int32(text.prefix { $0 != "\n" }).flatMap { (try? ProcFS.realUser($0)) == Self.number ? $0 : nil }
+        return Int32(text.prefix { $0 != "\n" }).flatMap { (try? ProcFS.realUser($0)) == number ? $0 : nil }
     }
 
     func endPause() {
@@ -150,7 +153,7 @@ struct RootlessTests {
         try daemon.done(.start, "web")
         let status = try daemon.status("web")
         let main = try #require(status.summary.pid)
-        #expect(try ProcFS.realUser(main) == RootlessUser.number)
+        #expect(try ProcFS.realUser(main) == user.number)
         let conmon = try #require(ProcFS.children(main).first { try ProcFS.stat($0).comm == "conmon" })
         let first = try #require(ProcFS.children(conmon).first)
         #expect(try get(port) == "request 1")
@@ -220,7 +223,7 @@ struct RootlessTests {
     func leftBehind() throws {
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let user = try RootlessUser(folder)
+        let user = try RootlessUser(folder, 54322)
         defer {
             user.endPause()
             user.removeCgroup()

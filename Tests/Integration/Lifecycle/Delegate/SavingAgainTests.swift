@@ -37,6 +37,48 @@ import Varlink
         }
     }
 
+    /// Counts its clients, on a thread of its own.
+    private static let serving = """
+        import socket
+        count = []
+        server = socket.create_server(("127.0.0.1", 0))
+        def serve():
+            while True:
+                client, _ = server.accept()
+                count.append(client.recv(1))
+                client.sendall(b"1")
+                client.close()
+        threading.Thread(target=serve, daemon=True).start()
+        record("port %d" % server.getsockname()[1])
+        """
+
+    @Test("So is what it changed for a client in the background; where nothing has happened it is told once")
+    func served() throws {
+        let toml = Self.toml + "wake_on_connect = true\n"
+        try withDaemon(toml, files: Delegates.files(Self.answers, before: Self.serving)) { daemon in
+            func told() throws -> Int { try daemon.messages().count { $0 == "didEnterBackground" } }
+            try daemon.done(.start, "web")
+            let port = try daemon.port(of: "web")
+            try daemon.done(.background, "web")
+            try daemon.done(.suspend, "web")
+            #expect(try told() == 1)
+            try daemon.done(.foreground, "web")
+            try daemon.done(.background, "web")
+            #expect(try told() == 2)
+            let client = try Peer(port: port)
+            try client.send("x")
+            _ = try client.receive(until: "1")
+            client.close()
+            try daemon.done(.suspend, "web")
+            #expect(try told() == 3)
+            #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "1")
+            kill(try #require(try daemon.summary("web").pid), SIGKILL)
+            try daemon.waitFor("web", "not-running")
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "restored 1")
+        }
+    }
+
     @Test("An event that launches it comes after didEnterBackground, and is saved as well")
     func launch() throws {
         try withDaemon(Self.toml, files: Delegates.files(Self.answers, before: "count = []")) { daemon in

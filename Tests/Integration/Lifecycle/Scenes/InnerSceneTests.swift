@@ -368,11 +368,13 @@ import Varlink
             try Self.open(daemon, "ann")
             #expect(daemon.records("desk").suffix(2) == ["connect ann front state of ann", "active ann"])
             // As a template, whose scenes are apps, and back.
-            let template = "[apps.desk]\nexec = [\"/bin/sleep\", \"1000\", \"%s\"]\nscenes = {}\n"
+            let template = "[apps.desk]\nexec = [\"/bin/sh\", \"-c\", \"exec sleep 1000\", \"%s\"]\nscenes = {}\n"
             #expect(try Self.applied(daemon, template, "desk@bob") == "is a scene with processes of its own")
             try daemon.eventually("its scenes are apps") { try daemon.list().map(\.name).contains("desk@bob") }
             try daemon.done(.start, "desk@bob")
+            let pid = try #require(daemon.processes(of: "desk@bob").first)
             #expect(try Self.applied(daemon, Self.toml(), "desk@bob") == "is a scene inside its app")
+            try daemon.eventually("its own process is gone") { !Truth.isAlive(pid) }
             try Self.open(daemon, "bob")
             #expect(daemon.records("desk").last == "active bob")
             #expect(daemon.records("desk").contains("connect bob front state of bob"))

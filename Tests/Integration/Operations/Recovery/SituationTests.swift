@@ -153,6 +153,42 @@ import TorporAPI
         }
     }
 
+    @Test(
+        "A stop and a force quit of one that waited for its restart are remembered, and are no failure",
+        arguments: [Loss.killed, .both]
+    )
+    func stoppedBeforeRestart(loss: Loss) throws {
+        func failing(_ name: String) -> String {
+            """
+            [apps.\(name)]
+            exec = ["/bin/sh", "-c", "exit 7"]
+            restart_backoff = { initial = "1h", cap = "1h", jitter = 0 }
+
+            """
+        }
+        try withRecovery(failing("stopped") + failing("quit"), loss: loss) { daemon throws in
+            for app in ["stopped", "quit"] {
+                try daemon.eventually("it waits for its restart") {
+                    try daemon.summary(app).nextRestartMilliseconds != nil
+                }
+            }
+            try daemon.done(.stop, "stopped")
+            try daemon.done(.kill, "quit")
+            func expectWell() throws {
+                for app in ["stopped", "quit"] {
+                    let summary = try daemon.summary(app)
+                    #expect(summary.state == "not-running" && summary.goal == "not-running")
+                    #expect(summary.lastExit == nil && summary.nextRestartMilliseconds == nil && !summary.failed)
+                }
+                let health = try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
+                #expect(health.code == 0, "\(health.output)")
+            }
+            try expectWell()
+            try daemon.lose(loss)
+            try expectWell()
+        }
+    }
+
     /// They are not only shown as they were: they can be spoken with, and ended.
     private func live(_ daemon: Daemon, _ loss: Loss) throws {
         try daemon.tell("4", #"notify("READY=1\nSTATUS=reloaded")"#)
