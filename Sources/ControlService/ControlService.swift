@@ -418,7 +418,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.ready = specification.readiness.text
         status.requires = specification.requires
         status.after = specification.after
-        status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
+        status.requiredBy = coordinator.dependents(app.id).map { apps[$0].name }
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
         status.work = supervisor.work(of: app)

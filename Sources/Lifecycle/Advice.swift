@@ -46,6 +46,9 @@ extension Coordinator {
     /// wakes this app too.
     public func hasDependents(_ app: AppID) -> Bool { !graph.requiredBy[app].isEmpty }
 
+    /// The apps, running or not, that require this app, in the order of their ids.
+    public func dependents(_ app: AppID) -> [AppID] { graph.requiredBy[app].sorted() }
+
     private func needsRequirements(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended

@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Supervisor
@@ -45,8 +46,18 @@ extension ControlService {
     /// reason if finding out takes too long.
     func findObstacles(_ specifications: [AppSpecification], _ then: @escaping ([String: String]) -> Void) {
         let answer = Once(then)
+        var waiting: [String: [SocketPlan]] = [:]
+        for next in specifications where !next.sockets.isEmpty {
+            guard let id = coordinator.id(of: next.name) else { continue }
+            let plans = supervisor.wakes.sockets.waiting(next.sockets, of: apps[id])
+            if !plans.isEmpty { waiting[next.name] = plans }
+        }
+        let own: Set<UInt32> = waiting.isEmpty ? [] : supervisor.wakes.sockets.numbers
         // Questions are not merged: an apply and a restart may ask about different specifications of the same app.
-        launchObstacles.ask({ LaunchObstacle.find(specifications) }, { answer.give($0) })
+        launchObstacles.ask(
+            { [waiting] in LaunchObstacle.find(specifications, sockets: waiting, own: own) },
+            { answer.give($0) }
+        )
         answer.timer = try? loop.timer { answer.give([:]) }
         answer.timer?.arm(after: Self.patience)
     }

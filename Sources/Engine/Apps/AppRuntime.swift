@@ -89,7 +89,8 @@ package protocol OutputOwner: AnyObject {
     func outputArrived(_ app: AppRuntime)
     /// Gives torpor-keeper a copy of a descriptor, because torpord's own descriptors are lost when torpord dies.
     func hold(_ name: String, _ descriptor: Int32)
-    func warn(_ sentence: String)
+    /// Called when output of the app cannot be stored, and when it can be again.
+    func outputTroubled(_ app: AppRuntime, _ sentence: String)
 }
 
 extension AppRuntime: OutputCaptureDelegate {
@@ -101,7 +102,7 @@ extension AppRuntime: OutputCaptureDelegate {
         if let descriptor = capture.descriptorToHold { owner.hold(DescriptorName.output(name), descriptor) }
     }
 
-    package func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.warn("\(name): \(sentence)") }
+    package func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.outputTroubled(self, sentence) }
 }
 
 extension AppRuntime {

@@ -39,6 +39,8 @@ package enum EventKind: String, CaseIterable {
     case snapshotNotTaken = "15372c9715654fe9854834ae1e8d38da"
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
+    case hookFailed = "7735c1103a4c4ed2babf142bf629c558"
+    case logTroubled = "fadd058472184a39900c3f291f988fdc"
 
     // Events about an app's bundle.
     case bundlePutBack = "0c4f7f0e2a4b4d5f9e61d3a8b7c25e94"
@@ -166,7 +168,8 @@ package enum EventKind: String, CaseIterable {
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
             .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
-            .coverFailed, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked, .dataBusy, .waitsForUnlock:
+            .coverFailed, .hookFailed, .logTroubled, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked,
+            .dataBusy, .waitsForUnlock:
             "notice"
         case .asked, .refused: "request"
         case .owned, .disowned, .ownershipExpired: "owner"
@@ -206,7 +209,7 @@ package enum EventKind: String, CaseIterable {
             .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
-            .bundlePutBack, .dataBusy, .ownershipExpired:
+            .bundlePutBack, .dataBusy, .ownershipExpired, .hookFailed, .logTroubled:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -238,7 +241,7 @@ package enum EventKind: String, CaseIterable {
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
             .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved,
-            .coverFailed, .dataLocked, .dataUnlocked, .dataBusy:
+            .coverFailed, .hookFailed, .logTroubled, .dataLocked, .dataUnlocked, .dataBusy:
             ": "
         }
     }

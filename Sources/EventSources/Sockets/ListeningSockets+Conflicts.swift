@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
-import Engine
-import Linux
+package import Configuration
+package import Engine
+package import Linux
 
 /// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an
 /// apply, one of them is an app's old socket, and the other one its new one.
@@ -30,14 +30,28 @@ extension ListeningSockets {
         else { return }
         try? Sockets.shutDown(descriptor.raw)
     }
+
+    /// Those of the app's next sockets that can listen only when its present ones are closed.
+    package func waiting(_ next: [SocketSpecification], of app: AppRuntime) -> [SocketPlan] {
+        let bound = sockets(of: app).filter { $0.descriptor != nil }
+        return next.filter { specification in
+            !bound.contains { $0.specification.identity == specification.identity }
+                && bound.contains { $0.conflicts(with: specification.plan) }
+        }.map(\.plan)
+    }
+
+    /// The inode numbers of all sockets that torpord has bound.
+    package var numbers: Set<UInt32> { apps.reduce(into: []) { $0.formUnion(numbers(of: $1)) } }
 }
 
 extension ListeningSocket {
     /// Whether the kernel lets only one of the two sockets listen.
     fileprivate func conflicts(with other: ListeningSocket) -> Bool {
-        guard let own = Place(specification.plan), let its = Place(other.specification.plan), self !== other else {
-            return false
-        }
+        self !== other && conflicts(with: other.specification.plan)
+    }
+
+    fileprivate func conflicts(with plan: SocketPlan) -> Bool {
+        guard let own = Place(specification.plan), let its = Place(plan) else { return false }
         return own.conflicts(with: its)
     }
 

@@ -94,14 +94,17 @@ extension ProcFS {
         let (newline, colon) = (UInt8(ascii: "\n"), UInt8(ascii: ":"))
         for line in ((try? File.read(root + "/proc/\(pid)/cgroup")) ?? []).split(separator: newline) {
             // A line looks like this: 0::/user.slice/… for cgroup v2, or 3:cpu,cpuacct:/… for v1.
-            let fields = line.split(separator: colon, maxSplits: 2, omittingEmptySubsequences: false)
-            guard fields.count == 3, !fields[2].elementsEqual("/".utf8) else { continue }
-            if fields[1].split(separator: UInt8(ascii: ",")).contains(where: { $0.elementsEqual("cpu".utf8) }) {
-                return "the cpu controller has put it in \(String(wire: fields[2]))"
+            guard let first = line.firstIndex(of: colon), let second = line[(first + 1)...].firstIndex(of: colon) else {
+                continue
             }
-            guard fields[1].isEmpty, let mount else { continue }
+            let (controllers, place) = (line[(first + 1)..<second], line[(second + 1)...])
+            guard !place.elementsEqual("/".utf8) else { continue }
+            if controllers.split(separator: UInt8(ascii: ",")).contains(where: { $0.elementsEqual("cpu".utf8) }) {
+                return "the cpu controller has put it in \(String(wire: place))"
+            }
+            guard controllers.isEmpty, let mount else { continue }
             var path = mount
-            for part in fields[2].split(separator: UInt8(ascii: "/")) {
+            for part in place.split(separator: UInt8(ascii: "/")) {
                 path += "/" + String(wire: part)
                 if File.exists(path + "/cpu.weight") { return "the cpu controller has put it in \(path)" }
             }

@@ -23,6 +23,27 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
+    /// All listening TCP sockets of this process's network namespace. Throws an error such as EACCES if socket
+    /// diagnostics are forbidden or missing.
+    public static func all() throws(Errno) -> [TCPListener] {
+        let reading = try TCPConnectionReading()
+        _ = try reading.read()
+        return reading.listeners
+    }
+
+    /// Whether the listener keeps another TCP socket from listening on all addresses, as the plan says. False for a plan
+    /// with one address.
+    public func blocks(_ plan: SocketPlan) -> Bool {
+        let isIPv4 = high == 0 && low >> 32 == TCPListenerTable.mapped
+        let isBoth = high == 0 && low == 0 && !isV6Only
+        return switch plan.address {
+        case .port(let port): port == self.port && (plan.ipv6Only != true || !isIPv4)
+        case .ipv4("0.0.0.0", let port): port == self.port && (isIPv4 || isBoth)
+        case .ipv6("::", let port, _): port == self.port && (plan.ipv6Only != true || !isIPv4)
+        case .ipv4, .ipv6, .path, .abstract, .vsock: false
+        }
+    }
+
     /// How well the listener matches a connection to the address `end`, by the kernel's rules for choosing a listener.
     ///
     /// - 3: the listener is on exactly this address.

@@ -373,7 +373,10 @@ extension Supervisor: OutputOwner {
 
     package func outputArrived(_ app: AppRuntime) { launcher.outputArrived(app) }
 
-    package func warn(_ sentence: String) { log.warning(sentence) }
+    package func outputTroubled(_ app: AppRuntime, _ sentence: String) {
+        guard app.logTroubles.mayBeNoted(now: loop.now) else { return log.warning("\(app.name): \(sentence)") }
+        note(app, .logTroubled, text: sentence)
+    }
 }
 
 /// Why the supervisor could not start, in a sentence.
@@ -385,5 +388,29 @@ package struct StartError: Error, CustomStringConvertible {
     package init(_ description: String, mayPass: Bool = false) {
         self.description = description
         self.mayPass = mayPass
+    }
+}
+
+/// Limits the events about an app's log: a disk that is nearly full fails and works again all the time.
+private struct LogTroubles {
+    private static let most = 10
+    private static let window = Duration.seconds(3600)
+
+    private var began = Duration.zero
+    private var count = 0
+
+    mutating func mayBeNoted(now: Duration) -> Bool {
+        if count == 0 || now - began >= Self.window { (began, count) = (now, 0) }
+        count += 1
+        return count <= Self.most
+    }
+}
+
+private enum LogTroublesSlot: Slot { typealias Value = LogTroubles }
+
+extension AppRuntime {
+    fileprivate var logTroubles: LogTroubles {
+        get { slots[LogTroublesSlot.self, default: LogTroubles()] }
+        set { slots[LogTroublesSlot.self] = newValue }
     }
 }

@@ -2,16 +2,30 @@
 
 package import Configuration
 import Engine
-import Linux
+package import Linux
 import SystemPackage
 
 /// The reason why an app could not be launched with a new configuration, found before the app's current run is ended.
 package enum LaunchObstacle {
     /// The obstacles, by app name; apps without an obstacle are not included. Looks up users and paths, which may
     /// block.
-    package static func find(_ specifications: [AppSpecification]) -> [String: String] {
+    ///
+    /// - Parameters:
+    ///   - sockets: the sockets, by app, that can be bound only when the app has ended.
+    ///   - own: the inode numbers of the sockets that torpord has bound.
+    package static func find(
+        _ specifications: [AppSpecification],
+        sockets: [String: [SocketPlan]] = [:],
+        own: Set<UInt32> = []
+    ) -> [String: String] {
         var found: [String: String] = [:]
         for specification in specifications { found[specification.name] = find(specification) }
+        guard sockets.values.contains(where: { !$0.isEmpty }), let all = try? TCPListener.all() else { return found }
+        let others = all.filter { !own.contains($0.inode) }
+        for (name, plans) in sockets where found[name] == nil {
+            guard let plan = plans.first(where: { plan in others.contains { $0.blocks(plan) } }) else { continue }
+            found[name] = "cannot listen at \(plan.address): the address is in use: ‘ss -lnp’ shows by which process"
+        }
         return found
     }
 

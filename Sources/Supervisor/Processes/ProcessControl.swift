@@ -252,7 +252,7 @@ package final class ProcessControl: ShellRoom {
         app.run.passTimer?.disarm()
         let hooks = supervisor.launcher.containers.cleanup(of: app) + app.specification.afterStop
         supervisor.launcher.runHooks(app, hooks, named: "after_stop") { [weak self] failure in
-            if let failure { self?.log.warning("\(app.name): \(failure)") }
+            if let failure { self?.note(app, .hookFailed, text: failure) }
             self?.deliver(.allGone, to: app.id)
         }
     }

@@ -118,5 +118,5 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     package func logFile(of app: AppRuntime) -> LogFile { preconditionFailure("nothing is written in these tests") }
     package func outputArrived(_ app: AppRuntime) {}
     package func hold(_ name: String, _ descriptor: Int32) {}
-    package func warn(_ sentence: String) {}
+    package func outputTroubled(_ app: AppRuntime, _ sentence: String) {}
 }

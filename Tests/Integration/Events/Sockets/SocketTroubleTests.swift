@@ -238,4 +238,22 @@ import TorporAPI
             try daemon.waitForEvent("web", "listens at")
         }
     }
+
+    @Test("apply --restart leaves an app running whose new address another process has")
+    func occupied() throws {
+        let port = try TestAddress.port()
+        let narrow = "\(TestAddress.host):\(port)"
+        // Another address of the same port: only a socket on all addresses cannot listen beside it.
+        let other = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        try withDaemon(Self.app(narrow), files: SocketServer.files) { daemon in
+            let first = try daemon.ask("stream", narrow).pid
+            let reply = try daemon.apply(Self.app("0.0.0.0:\(port)")) { $0.restart = true }
+            #expect(reply.apps.map(\.error) == ["not-launchable"])
+            #expect(reply.lines.first?.contains("cannot listen at 0.0.0.0:\(port): the address is in use") == true)
+            #expect(try daemon.ask("stream", narrow).pid == first)
+            other.close()
+            try daemon.done(.restart, "web")
+            #expect(try daemon.ask("stream", "127.0.0.1:\(port)").pid != first)
+        }
+    }
 }
