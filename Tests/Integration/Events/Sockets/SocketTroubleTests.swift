@@ -209,7 +209,7 @@ import TorporAPI
             let first = try daemon.ask("stream", narrow).pid
             if way == "stopped" { try daemon.done(.stop, "web") }
             let reply = try daemon.apply(Self.app(wide)) { $0.restart = way == "restarted" }
-            #expect(reply.apps.allSatisfy(\.ok), "\(reply.lines)")
+            #expect(reply.apps.allSatisfy { $0.ok }, "\(reply.lines)")
             if way == "kept" {
                 // The running app still has the old one.
                 #expect(try daemon.ask("stream", narrow).pid == first)
