@@ -91,16 +91,15 @@ final class AppChannel {
     }
 
     /// Removes mail that was not sent yet from the queue, and returns the numbers of that mail. The messages behind it
-    /// get new numbers: no process has seen their old ones.
+    /// get new numbers. No number is used again, because an earlier connection of the delegate may have got it.
     func removeUnsentMail() -> [Int64] {
         guard let sent = delegate?.sent, let first = queue.firstIndex(where: { $0.mail != nil && $0.id > sent }) else {
             return []
         }
         let mail = queue[first...].compactMap(\.mail)
-        lastID = queue[first].id - 1
         queue.removeAll { $0.mail != nil && $0.id > sent }
         for index in first..<queue.count {
-            lastID += 1
+            lastID &+= 1
             queue[index].id = lastID
         }
         return mail
