@@ -74,6 +74,7 @@ extension AppSockets {
     ) throws(RequestError) -> UInt32 {
         let begun = try coordinator.beginTask(name, of: app.id, now: loop.now)
         channel(of: app).owners[begun.token] = owner
+        app.run.toldToSave?.isHeld = true
         trace(app, .taskBegan(UInt8(clamping: begun.token)))
         note(app, .taskBegan, text: "began the task \(name)")
         engine.takeIn(begun.actions)

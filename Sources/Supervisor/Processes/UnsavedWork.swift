@@ -16,6 +16,9 @@ struct ToldToSave {
     var isForWork = false
     /// Whether the app is stopped right after the message or after its answer.
     var isFresh = false
+    /// Whether a task, a mode or an operator has kept the app awake since then. What an app does in a task it saves
+    /// itself; it may also begin another task at each such message, and would never be suspended.
+    var isHeld = false
     /// Whether the message was the last step of a launch into the background. What the app does after that is its
     /// start, so the processor time that it uses proves nothing.
     var isForLaunch = false
@@ -53,6 +56,7 @@ extension ProcessControl {
         if told.isForLaunch, machine.rules.readiness == .probe { told.at += Self.probeEnds }
         told.isForWork = app.run.savesForWork == true
         told.isFresh = machine.transition == .suspending
+        told.isHeld = machine.isHeld
         told.processorTime = told.isForLaunch ? nil : Self.processorTime(of: app)
         app.run.savesForWork = nil
         app.run.toldToSave = told
@@ -113,7 +117,7 @@ extension ProcessControl {
             // An earlier torpord told the app to save its state, before the app entered the background.
             return app.times.all.first { $0.state == .background }.map { ToldToSave(at: $0.time) }
         }
-        if told.isFresh { return nil }
+        if told.isFresh || told.isHeld { return nil }
         // The app did not answer, and clients keep it busy: ask it once and not again and again.
         let deadline = app.specification.rules.transitionDeadline ?? .zero
         if told.isForWork, Clock.monotonic() - told.at < deadline + .seconds(1) { return nil }
