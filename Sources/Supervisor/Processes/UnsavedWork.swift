@@ -34,9 +34,9 @@ struct ToldToSave {
 extension ProcessControl {
     /// An app that has used less processor time than this since it saved its state counts as idle: the time in which it
     /// finishes its answer, and in which its timers run.
-    private static let idle = Duration.milliseconds(2)
+    private static let idle = Duration.milliseconds(10)
     /// The same, if the processor time is known only in clock ticks of 10 ms, or if the time to save is part of it.
-    private static let idleRoughly = Duration.milliseconds(20)
+    private static let idleRoughly = Duration.milliseconds(30)
     /// How long after its launch an app may begin to listen, if its `launch_deadline` is not longer.
     private static let listening = Duration.seconds(30)
     /// The time between two looks whether an app listens.
