@@ -103,7 +103,8 @@ enum ContainerNames {
     ) {
         guard case .table(var table) = program["container"] else { return }
         guard let other, other.isTranslated, other.appName != program.appName, let name = container(other) else {
-            return program.remark("--\(option) is left out: \(quoted(title)) is no app with one container")
+            let key = option.replacing("-", with: "_")
+            return program.remark("\(key) is left out: \(quoted(title)) is no app with one container")
         }
         var arguments: [TOMLValue] = []
         if case .array(let all) = table["args"] { arguments = all }

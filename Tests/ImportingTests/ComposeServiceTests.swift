@@ -123,7 +123,8 @@ struct ComposeServiceTests {
             guard let bytes = tree.read(path) else { return .failure(.missing) }
             return .success(bytes)
         }
-        return files.merging(app.environment) { $1 }.map { "\($0.key)=\($0.value)" }.sorted()
+        return files.merging(app.environment) { $1 }.filter { $0.key != "TORPOR_INSTANCE" }
+            .map { "\($0.key)=\($0.value)" }.sorted()
     }
 
     private static func facts(_ app: AppSpecification, _ container: ContainerSpecification) -> [String] {
