@@ -177,6 +177,9 @@ struct DeclaredSettingsTests {
         environment.THEME = "{settings.theme}"
         launch = "on-demand"
         ready = { command = ["/bin/sh", "@D/ready"], interval = "20ms" }
+        # It serves for that long after a launch into its sleep: no connection wakes it.
+        background_time = "60s"
+        event_time = "60s"
         settings.port = { type = "integer", default = @P, restart = true }
         settings.theme = { type = "string" }
 
