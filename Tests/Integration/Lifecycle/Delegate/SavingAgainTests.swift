@@ -54,8 +54,7 @@ import Varlink
 
     @Test("So is what it changed for a client in the background; where nothing has happened it is told once")
     func served() throws {
-        let toml = Self.toml + "wake_on_connect = true\n"
-        try withDaemon(toml, files: Delegates.files(Self.answers, before: Self.serving)) { daemon in
+        try withDaemon(Self.toml, files: Delegates.files(Self.answers, before: Self.serving)) { daemon in
             func told() throws -> Int { try daemon.messages().count { $0 == "didEnterBackground" } }
             try daemon.done(.start, "web")
             let port = try daemon.port(of: "web")
