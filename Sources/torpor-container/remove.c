@@ -82,6 +82,9 @@ bool remove_by_id(const char *id) {
     char answer[512], *ids;
     int64_t end = milliseconds_now() + DEPENDENTS_MS;
     int status = force_removal(id, false, answer, sizeof answer);
+    // If conmon was killed too, podman 5 fails once, since it does not know the exit status, and then removes.
+    if (status != 0 && strstr(answer, "conmon exited prematurely") != NULL)
+        status = force_removal(id, false, answer, sizeof answer);
     // Others may remain if the list was too long for the line that is kept.
     for (int round = 0; status != 0 && round < MOST_ROUNDS && (ids = strstr(answer, dependents)) != NULL; round++)
         status = force_removal(id, !outlast(ids + strlen(dependents), end), answer, sizeof answer);
