@@ -177,9 +177,6 @@ struct DeclaredSettingsTests {
         environment.THEME = "{settings.theme}"
         launch = "on-demand"
         ready = { command = ["/bin/sh", "@D/ready"], interval = "20ms" }
-        # It serves for that long after a launch into its sleep: no connection wakes it.
-        background_time = "60s"
-        event_time = "60s"
         settings.port = { type = "integer", default = @P, restart = true }
         settings.theme = { type = "string" }
 
@@ -200,6 +197,8 @@ struct DeclaredSettingsTests {
             try daemon.done(.suspend, "web")
             let reply = try daemon.set([("port", "\(ports[1])")])
             #expect(reply.message == "web is restarted with it")
+            // Nothing would wake it, should it be asleep again before it has opened its port.
+            try daemon.done(.start, "web", { $0.background = true })
             try daemon.eventually("it serves elsewhere") { try answers(ports[1]) }
             #expect(try !answers(ports[0]))
             #expect(try daemon.summary("web").lastExit?.reason == "replaced")
