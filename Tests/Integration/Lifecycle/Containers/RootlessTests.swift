@@ -242,6 +242,13 @@ struct RootlessTests {
 
             """
         )
+        // A podman of another user, which takes longer than the removal would wait for one of this user.
+        try FileManager.default.copyItem(atPath: "/bin/sleep", toPath: folder + "/podman")
+        let other = try Spawn.start([folder + "/podman", "1000"], environment: [:], output: "/dev/null")
+        defer {
+            kill(other, SIGKILL)
+            waitpid(other, nil, 0)
+        }
         let script = """
             podman unshare sh -e '\(folder)/home/mount'
             '\(Built.path("torpor-container"))' remove '\(folder)/home/web/container'
