@@ -189,8 +189,7 @@ extension AppMachine {
                 running.edge = edge
                 phase = .running(running)
                 let allowance = kind == .background ? rules.backgroundDeadline : rules.transitionDeadline
-                let start = edge.steps == Self.savingAgain ? now : latestDelivery(now: now)
-                edgeDeadline = Deadline(kind, allowance, now: start)
+                edgeDeadline = Deadline(kind, allowance, now: latestStart(of: message, now: now))
                 return
             }
         }

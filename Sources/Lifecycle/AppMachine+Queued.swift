@@ -11,19 +11,32 @@
 /// If the earlier message has no deadline, or is overdue already, the time of the later one begins at once. Otherwise
 /// an app that hangs would stay in its transition forever.
 ///
-/// One message is an exception: the didEnterBackground that comes again before a suspension. A user who suspends an app
-/// waits no longer than for its answer, so its time always begins at once.
+/// Two kinds of messages are exceptions, since a user waits for them, so their time begins at once: the
+/// didEnterBackground that comes again before a suspension, and messages of an app that comes to the foreground, unless
+/// missing their deadline ends the app.
 extension AppMachine {
-    /// When a message that is queued now is delivered at the latest.
-    func latestDelivery(now: Duration) -> Duration { backgroundTime?.value.messageDue ?? now }
+    /// When the time of `message`, which is queued now, begins at the latest.
+    func latestStart(of message: Message, now: Duration) -> Duration {
+        isWaitedFor(message) || isSavingAgain ? now : backgroundTime?.value.messageDue ?? now
+    }
 
-    /// When a message about a scene that is queued now is delivered at the latest. It may be queued behind a message
-    /// for the app itself, such as `resumed`.
-    func latestSceneDelivery(now: Duration) -> Duration {
-        guard case .running(let running) = phase, let message = running.edge?.awaiting, !Self.isForScenes(message),
+    /// When the time of `message`, which is about a scene and queued now, begins at the latest. It may be queued behind
+    /// a message for the app itself, such as `resumed`.
+    func latestSceneStart(of message: Message, now: Duration) -> Duration {
+        guard case .running(let running) = phase, let earlier = running.edge?.awaiting, !Self.isForScenes(earlier),
             let deadline = edgeDeadline
-        else { return latestDelivery(now: now) }
+        else { return latestStart(of: message, now: now) }
         return deadline.at
+    }
+
+    /// Whether a user waits until the app has got `message`: it brings the app to the foreground, and the app gets
+    /// there without an answer too.
+    private func isWaitedFor(_ message: Message) -> Bool {
+        switch message {
+        case .resumed, .willEnterForeground, .didBecomeActive, .sceneWillEnterForeground, .sceneDidBecomeActive:
+            rules.onMissedTransition != .end
+        default: false
+        }
     }
 
     /// Whether the app works on a message that no transition waits for, so that it cannot have got the message of its
@@ -34,11 +47,13 @@ extension AppMachine {
     /// latest. Call this when the app begins to work on another message, gets more time for it, or is done with it.
     mutating func deferQueued(to start: Duration) {
         guard case .running(let running) = phase else { return }
-        if running.edge?.awaiting != nil, !isSavingAgain { edgeDeadline?.move(toStart: start) }
+        if let message = running.edge?.awaiting, !isSavingAgain, !isWaitedFor(message) {
+            edgeDeadline?.move(toStart: start)
+        }
         guard scenes != nil else { return }
         for (index, scene) in sceneMachines.enumerated() where !scene.isSavingAgain {
-            guard var deadline = scene.deadline else { continue }
-            deadline.move(toStart: latestSceneDelivery(now: start))
+            guard let message = scene.awaiting, !isWaitedFor(message), var deadline = scene.deadline else { continue }
+            deadline.move(toStart: latestSceneStart(of: message, now: start))
             scenes?.value[index].deadline = deadline
         }
     }

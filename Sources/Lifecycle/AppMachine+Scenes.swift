@@ -78,7 +78,7 @@ extension AppMachine {
                 scenes?.value[index].answered(isPrepared: false)
                 continue
             }
-            let start = sceneMachines[index].isSavingAgain ? now : latestSceneDelivery(now: now)
+            let start = sceneMachines[index].isSavingAgain ? now : latestSceneStart(of: message, now: now)
             let deadline = sceneDeadline(of: message, sceneMachines[index], now: start)
             scenes?.value[index].deadline = deadline
             actions.append(.tellScene(sceneMachines[index].id, message))

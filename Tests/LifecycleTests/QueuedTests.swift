@@ -74,9 +74,31 @@ import Testing
         #expect(bench.armed == [.transition: .seconds(5)])
     }
 
-    @Test("A URL that is sent before didBecomeActive does not use up its time")
-    func before() throws {
+    @Test("A user waits for an app that hangs in a message no longer than for an app that does not answer")
+    func comesToForeground() throws {
         var bench = try busy()
+        _ = bench.tell(.messageAnswered)
+        _ = try bench.ask(.background)
+        bench.answerEverything()
+        _ = bench.tell(.messageSent)
+        #expect(try bench.ask(.foreground) == [.tell(.willEnterForeground)])
+        #expect(bench.armed == [.message: .seconds(20), .transition: .seconds(5)])
+        let missed = AppMachine.Action.report(.missed(.transition, .enteringForeground))
+        #expect(bench.advance(.seconds(5)) == [missed, .entered(.inactive), .tell(.didBecomeActive)])
+        // Neither more time for the message nor another message delays it.
+        _ = bench.tell(.messagePending(.seconds(50)))
+        #expect(bench.armed[.transition] == .seconds(5))
+        _ = bench.tell(.messageAnswered)
+        _ = bench.tell(.messageSent)
+        #expect(bench.armed == [.message: .seconds(20), .transition: .seconds(5)])
+        #expect(bench.advance(.seconds(5)) == [missed, .entered(.active)])
+        #expect(bench.advance(.seconds(15)) == [.report(.messageMissed)])
+        #expect(bench.machine.state == .active && bench.machine.endingReason == nil)
+    }
+
+    @Test("A URL that is sent before didBecomeActive does not use up its time, if a miss would end the app")
+    func before() throws {
+        var bench = try busy { $0.onMissedTransition = .end }
         _ = bench.tell(.messageAnswered)
         _ = try bench.ask(.interrupt(begin: true))
         _ = bench.tell(.answered(.willResignActive))
