@@ -108,7 +108,7 @@ enum VerbRunner {
             reserve: .seconds(5)
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            guard isOnTerminal || Self.explainsLongWait(step, since: began) else { return Self.note(step, in: late) }
+            guard isOnTerminal || Self.isSaidAtOnce(step) else { return Self.note(step, in: late) }
             late?.note(step.app, nil)
             // After an upgrade, the new supervisor reports the app's current step again: do not show it twice.
             if step != last { Complaint.say(Self.line(step), .remark) }
@@ -128,26 +128,25 @@ enum VerbRunner {
     /// If standard error is not a terminal, a verb that waits says why only after this time.
     static let silence = Duration.seconds(2)
 
-    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason. A
-    /// wait for locked data is explained at once, since only a user can end it, and so is the pull of an image.
-    static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
-        if waitsForUnlock(step) { return true }
+    /// Whether a step is said at once even if standard error is not a terminal: a wait for locked data, since only a
+    /// user can end it, and the pull of an image, which usually takes long.
+    static func isSaidAtOnce(_ step: VerbProgress) -> Bool {
         let pulls = [" is launching: pulling ", ", which is pulling "]
-        if pulls.contains(where: { step.text.contains($0) }) { return true }
-        return Clock.monotonic() - began > silence && explainsLongWait(step)
+        return waitsForUnlock(step) || pulls.contains { step.text.contains($0) }
     }
 
-    /// Whether a step explains a wait, if the wait takes long.
+    /// Whether a step explains a wait, if the wait takes long: an app is being restarted, or is not ready for a known
+    /// reason.
     private static func explainsLongWait(_ step: VerbProgress) -> Bool {
         [": restart ", "is launching: "].contains { step.text.contains($0) }
     }
 
-    /// The steps that are to be said after ``silence``; nil if steps are said at once, or never.
+    /// Says the steps after ``silence``; nil if steps are said at once, or never.
     static func lateSteps(saysSteps: Bool, _ isOnTerminal: Bool) -> LateSteps? {
         saysSteps && !isOnTerminal ? LateSteps(after: silence) : nil
     }
 
-    /// Notes a step that was not said, for later.
+    /// Notes a step that is not said at once.
     static func note(_ step: VerbProgress, in late: LateSteps?) {
         late?.note(step.app, explainsLongWait(step) ? line(step) : nil)
     }

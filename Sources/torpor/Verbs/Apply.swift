@@ -60,7 +60,6 @@ struct Apply: ParsableCommand {
             waiting.end()
             late?.end()
         }
-        let began = Clock.monotonic()
         let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) + .seconds(5) }
         let reply = try manager.callOnce(
             .apply(request),
@@ -68,9 +67,7 @@ struct Apply: ParsableCommand {
             onError: invalid
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            guard showsProgress || VerbRunner.explainsLongWait(step, since: began) else {
-                return VerbRunner.note(step, in: late)
-            }
+            guard showsProgress || VerbRunner.isSaidAtOnce(step) else { return VerbRunner.note(step, in: late) }
             late?.note(step.app, nil)
             Complaint.say(VerbRunner.line(step), .remark)
         }
