@@ -83,7 +83,7 @@ import Testing
         _ = bench.tell(.messageSent)
         #expect(try bench.ask(.foreground) == [.tell(.willEnterForeground)])
         #expect(bench.armed == [.message: .seconds(20), .transition: .seconds(5)])
-        let missed = AppMachine.Action.report(.missed(.transition, .enteringForeground))
+        let missed = Action.report(.missed(.transition, .enteringForeground))
         #expect(bench.advance(.seconds(5)) == [missed, .entered(.inactive), .tell(.didBecomeActive)])
         // Neither more time for the message nor another message delays it.
         _ = bench.tell(.messagePending(.seconds(50)))

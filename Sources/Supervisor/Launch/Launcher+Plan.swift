@@ -145,11 +145,7 @@ extension Launcher {
             // First check whether the directory exists. If the disk hangs, making a directory blocks, but looking up a
             // known path does not.
             let there = try? File.status(state)
-            if there?.kind != .directory {
-                // With these modes, other users can list neither the apps nor the files in their directories.
-                if let parent = File.parent(of: state) { try File.makeDirectories(parent, mode: 0o711) }
-                try File.makeDirectories(state, mode: 0o700)
-            }
+            if there?.kind != .directory { try StateDirectory.make(state) }
             if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }

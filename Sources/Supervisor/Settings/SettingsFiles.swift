@@ -60,7 +60,7 @@ struct SettingsFiles: Sendable {
             guard error == .noSuchFileOrDirectory else { throw error }
         }
         if content == nil { return nil }
-        try File.makeDirectories(directory, mode: 0o755)
+        try StateDirectory.make(directory)
         let folder = try File.open(directory, flags)
         if let owner, Users.isRoot { try File.setOwner(descriptor: folder.raw, uid: owner.uid, gid: owner.gid) }
         return folder

@@ -75,6 +75,10 @@ struct DeclaredSettingsTests {
             try daemon.done(.resume, "web")
             try daemon.eventually("it is told") { try daemon.settingsTold() == ["settingsDidChange port theme"] }
             try daemon.eventually("nothing waits") { try daemon.mailbox().mail.isEmpty }
+            // No other user may list or read what the app keeps there.
+            let state = try #require(daemon.stateDirectory("web"))
+            #expect(try File.status(state).mode & 0o777 == 0o700)
+            #expect(try File.status(#require(File.parent(of: state))).mode & 0o777 == 0o711)
             // There and back again tells nothing.
             try daemon.done(.suspend, "web")
             try daemon.set([("port", "1")])
