@@ -642,7 +642,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor restart" -ge 1' -fka '(__torpor_custom_completion ---completion restart -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" keep-state' -l 'keep-state' -d 'Give the next launch the state that the app saved.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" force' -l 'force' -d 'End the apps even if they could not be launched again.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" only-running' -l 'only-running' -d 'Leave apps alone that do not run, such as one that a user stopped.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" only-running' -l 'only-running' -d 'Leave apps alone that are not meant to run, such as one that a user stopped.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

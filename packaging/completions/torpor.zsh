@@ -687,7 +687,7 @@ _torpor_restart() {
         '*:app:{__torpor_custom_complete ---completion restart -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--keep-state[Give the next launch the state that the app saved.]'
         '--force[End the apps even if they could not be launched again.]'
-        '--only-running[Leave apps alone that do not run, such as one that a user stopped.]'
+        '--only-running[Leave apps alone that are not meant to run, such as one that a user stopped.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'

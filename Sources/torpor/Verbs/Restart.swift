@@ -26,7 +26,10 @@ struct Restart: ParsableCommand {
     @Flag(name: .customLong("keep-state"), help: "Give the next launch the state that the app saved.")
     var keepState = false
     @Flag(help: "End the apps even if they could not be launched again.") var force = false
-    @Flag(name: .customLong("only-running"), help: "Leave apps alone that do not run, such as one that a user stopped.")
+    @Flag(
+        name: .customLong("only-running"),
+        help: "Leave apps alone that are not meant to run, such as one that a user stopped."
+    )
     var onlyRunning = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
@@ -46,12 +49,14 @@ struct Restart: ParsableCommand {
         try VerbRunner.run(request, options, wait: wait)
     }
 
-    /// The names of those apps that run, or are being launched.
+    /// The names of those apps that run or would run if they could: an app that failed, or whose restart is delayed, is
+    /// restarted too, since what made it fail may have been mended.
     private func runningApps() throws -> [String] {
         let reply = try Manager(options).call(.listOf(apps.apps))
         return try (reply["apps"]?.arrayValue ?? []).compactMap { json -> String? in
             let app = try Manager.read { () throws(FieldError) in try AppSummary(json: json) }
-            return app.state == "not-running" && app.transition == nil ? nil : app.name
+            let isUp = app.state != "not-running" || app.transition != nil
+            return isUp || app.failed || app.nextRestartMilliseconds != nil ? app.name : nil
         }
     }
 }

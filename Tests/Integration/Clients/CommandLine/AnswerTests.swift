@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DaemonHarness
+import Linux
 import Testing
 import TorporAPI
 
@@ -219,6 +220,22 @@ import TorporAPI
             #expect(try daemon.summary("redis").pid == nil)
             #expect(try daemon.summary("web").pid == nil)
             #expect(try Self.torpor(daemon, "restart", "--only-running", "nope").code == 4)
+        }
+    }
+
+    @Test("restart: with --only-running an app that failed is restarted, since what made it fail may have been mended")
+    func mended() throws {
+        let program = "exec = [\"/bin/sh\", \"-c\", \"test -e @D/mended && exec sleep 1000; exit 3\"]\n"
+        let toml =
+            "[apps.failed]\n" + program + "restart_backoff = { initial = \"0s\", limit = 1 }\n"
+            + "[apps.waiting]\n" + program + "restart_backoff = { initial = \"1h\", cap = \"1h\" }\n"
+        try withDaemon(toml) { daemon in
+            try daemon.eventually("it was given up") { try daemon.summary("failed").failed }
+            try daemon.eventually("it waits") { try daemon.summary("waiting").nextRestartMilliseconds != nil }
+            try File.replace(daemon.directory + "/mended", [])
+            let answer = try Self.torpor(daemon, "restart", "--only-running", "failed", "waiting")
+            #expect(answer.code == 0, "\(answer.output)")
+            for app in ["failed", "waiting"] { #expect(try daemon.summary(app).pid != nil, "\(app)") }
         }
     }
 }
