@@ -104,7 +104,7 @@ struct SupervisordProgram {
         do throws(SupervisordExpansion.Failure) {
             var set = defaults.variables
             if let text = section["environment"] {
-                expansion.hidden = hidden(in: "environment")
+                expansion.hidden = hidden(in: "environment").union(expansion.setHere)
                 if let variables = SupervisordValues.environment(try expansion.late(text)) {
                     for (name, value) in variables { set[name] = value }
                 } else {
@@ -116,7 +116,7 @@ struct SupervisordProgram {
             }
             for (name, value) in set.members { set[name] = Late.unmarked(value, hasInstances: hasInstances) }
             for (name, value) in set where !Late.isIn(value) { program.setVariable(name, value) }
-            expansion.hidden = hidden(in: "command")
+            expansion.hidden = hidden(in: "command").union(expansion.setHere)
             guard let words = ShellWords.split(try expansion.late(text)), let first = words.first, !first.isEmpty else {
                 return program.cannot("its command has a quote that is not closed", at: section.line(of: "command"))
             }
@@ -128,9 +128,9 @@ struct SupervisordProgram {
         }
     }
 
-    /// Adds remarks about two kinds of variables. First, variables that are not set now, which a shell will expand at
-    /// each launch: supervisord refuses to start if a variable is not set. Second, variables whose current values were
-    /// written into the result.
+    /// Adds remarks about three kinds of variables. First, variables that are not set now, which a shell will expand at
+    /// each launch: supervisord refuses to start if a variable is not set. Then those whose current values were written
+    /// into the result: since the program has another value, or since the supervisor will have none.
     private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {
@@ -138,11 +138,14 @@ struct SupervisordProgram {
             let hidden = hidden(in: key)
             var unset: [String] = []
             var fixed: [String] = []
+            var setHere: [String] = []
             for range in text.ranges(of: prefix) {
                 let name = String(text[range.upperBound...].prefix { $0 != ")" })
                 guard expansion.ofSupervisord[name] == nil else { continue }
                 if hidden.contains(name) {
                     if !fixed.contains(name) { fixed.append(name) }
+                } else if expansion.setHere.contains(name) {
+                    if !setHere.contains(name) { setHere.append(name) }
                 } else if tree.variables[name] == nil, !unset.contains(name) {
                     unset.append(name)
                 }
@@ -154,10 +157,13 @@ struct SupervisordProgram {
                     at: section.line(of: key)
                 )
             }
-            if !fixed.isEmpty {
-                let values = fixed.map { "%(ENV_\($0))s becomes \(quoted(tree.variables[$0] ?? ""))" }
+            let reasons = [
+                (fixed, "the program has a value of its own"), (setHere, "Torpor, as a service, would have no value"),
+            ]
+            for (names, reason) in reasons where !names.isEmpty {
+                let values = names.map { "%(ENV_\($0))s becomes \(quoted(tree.variables[$0] ?? ""))" }
                 program.remark(
-                    "\(key): \(values.joined(separator: ", ")), as it is set here: the program has a value of its own",
+                    "\(key): \(values.joined(separator: ", ")), as it is set here: \(reason)",
                     at: section.line(of: key)
                 )
             }

@@ -65,13 +65,17 @@ struct SupervisordDefaults {
     /// The limits of open files per program and of processes per user, as texts with the soft and the hard limit.
     private(set) var limits = OrderedTable<String>()
 
+    /// supervisord expands `environment` of this section twice, so that a `%` is written `%%%%` there.
+    private static func onceExpanded(_ text: String) -> String { text.replacing("%%%%", with: "%%") }
+
     init(_ section: INI.Section?, folder: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
         guard let section else { return }
         SupervisordSections.settings(section, &result)
-        let expansion = SupervisordExpansion(
+        var expansion = SupervisordExpansion(
             values: ["here": folder, "host_node_name": tree.hostName],
             variables: tree.variables
         )
+        expansion.hidden = expansion.setHere
         func read<Value>(
             _ key: String,
             _ read: (String) throws(SupervisordExpansion.Failure) -> Value?,
@@ -94,13 +98,22 @@ struct SupervisordDefaults {
                 read(
                     "environment",
                     { text throws(SupervisordExpansion.Failure) in
-                        SupervisordValues.environment(try expansion.late(text))
+                        SupervisordValues.environment(try expansion.late(Self.onceExpanded(text)))
                     },
                     "it is not KEY=\"value\",KEY=\"value\""
                 )?.map { ($0.name, $0.value) } ?? []
             )
         for (name, value) in SupervisordValues.environment(section["environment"] ?? "") ?? [] {
-            currentVariables[name] = try? expansion.now(value)
+            currentVariables[name] = try? expansion.now(Self.onceExpanded(value))
+        }
+        let fixed = expansion.setHere.filter { section["environment"]?.contains("%(ENV_\($0))") == true }.sorted()
+        if !fixed.isEmpty {
+            let values = fixed.map { "%(ENV_\($0))s becomes \(quoted(tree.variables[$0] ?? ""))" }
+            result.remark(
+                "environment of [supervisord]: \(values.joined(separator: ", ")), as it is set here: Torpor, as a service, "
+                    + "would have no value.",
+                at: section.line(of: "environment")
+            )
         }
         user = read("user", expansion.now, "")
         // root is the default, so it need not be written for each program.

@@ -16,17 +16,22 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// Variables whose value in the program's environment differs from supervisord's value. The import uses
-    /// supervisord's value.
+    /// The variables that are replaced by the values that they have at the import, which are supervisord's: those whose
+    /// value in the program's environment differs, and ``setHere``.
     var hidden: Set<String> = []
     /// The values that `[supervisord] environment` sets.
     var ofSupervisord = OrderedTable<String>()
     /// The same, with all variables in the values replaced by their current values.
     var currentOfSupervisord = OrderedTable<String>()
 
+    /// The variables that are set at the import, except those that every service has. Torpor runs as a service, so it
+    /// has none of the others, which supervisord got from the shell or the script that started it.
+    var setHere: Set<String> {
+        Set(variables.keys.filter { $0 != "PATH" && $0 != "LANG" && !$0.hasPrefix("LC_") })
+    }
+
     /// Expands a text, but leaves environment variables to a shell, which expands them when the program runs
-    /// (``Late``). If the program's environment hides supervisord's value of a variable, inserts the current value
-    /// instead. Marks a `%` that is text (``Late/percent``).
+    /// (``Late``). Inserts the current values of ``hidden`` instead. Marks a `%` that is text (``Late/percent``).
     func late(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text, literal: String(Character(Late.percent))) { name in

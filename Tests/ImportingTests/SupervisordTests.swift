@@ -143,6 +143,31 @@ struct SupervisordTests {
         #expect(missing.apps.isEmpty && missing.remarks("web").contains { $0.contains("HOME, which is not set here") })
     }
 
+    @Test("variables that are set at the import have their values of then: the service has none, which is told")
+    func setHere() throws {
+        let text = """
+            [supervisord]
+            environment=ROOT="%(ENV_BASE)s/shop",FULL="100%%%%"
+            [program:web]
+            command=%(ENV_BASE)s/bin/web %(ENV_ROOT)s %(ENV_PATH)s
+            environment=DB="%(ENV_DB)s",DB2="%(ENV_DB)s"
+
+            """
+        let found = try Imported("supervisord.conf", text, variables: ["BASE": "/srv", "DB": "pg://h", "PATH": "/bin"])
+        let web = try found["web"]
+        #expect(web.exec == ["/bin/sh", "-c", "set -f; exec /srv/bin/web /srv/shop ${PATH}"])
+        #expect(web.environment == ["ROOT": "/srv/shop", "FULL": "100%", "DB": "pg://h", "DB2": "pg://h"])
+        let told = found.remarks("web").filter { $0.contains("as a service") }
+        #expect(
+            told == [
+                "command: %(ENV_BASE)s becomes \"/srv\", as it is set here: Torpor, as a service, would have no value",
+                "environment: %(ENV_DB)s becomes \"pg://h\", as it is set here: Torpor, as a service, would have no value",
+            ]
+        )
+        let general = found.result.remarks.filter { $0.text.contains("environment of [supervisord]") }
+        #expect(general.count == 1 && general.first?.line == 2 && general.first?.text.contains("\"/srv\"") == true)
+    }
+
     @Test("a %% before a letter is text for the program too, and no placeholder of Torpor's")
     func percent() throws {
         let text = "[program:w]\ncommand=run -n w%(process_num)d --log=%%n-%%i.log %%02i %%u 5%%\n"
