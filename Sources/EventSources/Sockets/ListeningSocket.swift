@@ -75,6 +75,8 @@ package final class ListeningSocket {
         trouble = nil
         noteNode()
         _ = setOptions()
+        // The earlier torpord may have held back connections.
+        if specification.plan.reusePort { isWithheld = true }
     }
 
     /// Applies a changed configuration to the bound socket. Returns a warning for each setting that cannot be applied.
@@ -286,14 +288,14 @@ package final class ListeningSocket {
     }
 
     /// Makes the kernel hold back connections and data at the socket, or let them through. The kernel holds them back
-    /// in two cases: `isHeld` is true and the socket has `user = true`; or `standsBy` is true, because this machine
-    /// does not own the app. `standsBy` is nil if the app needs no owner. Returns a warning the first time that the
-    /// kernel refuses this.
-    func withhold(_ isHeld: Bool, standsBy: Bool? = nil) -> String? {
-        let isHeld = isHeld && specification.user || standsBy ?? false
-        guard specification.user || standsBy != nil || isWithheld ?? false, let descriptor, isWithheld != isHeld else {
-            return nil
-        }
+    /// in three cases: `isInactive` is true and the socket has `user = true`; `standsBy` is true, because this machine
+    /// does not own the app; or `isUnproven` is true, because the app's launch will probably fail. `standsBy` is nil if
+    /// the app needs no owner. Returns a warning the first time that the kernel refuses this.
+    func withhold(_ isInactive: Bool, standsBy: Bool?, isUnproven: Bool) -> String? {
+        let isHeld = isInactive && specification.user || standsBy ?? false || isUnproven
+        guard specification.user || standsBy != nil || isUnproven || isWithheld ?? false, let descriptor,
+            isWithheld != isHeld
+        else { return nil }
         isWithheld = isHeld
         do throws(Errno) {
             try Sockets.holdBack(descriptor.raw, isHeld)
@@ -301,7 +303,7 @@ package final class ListeningSocket {
         } catch {
             defer { isRefusedToWithhold = true }
             if isRefusedToWithhold { return nil }
-            let when = standsBy == true ? "not owned" : "inactive"
+            let when = standsBy == true ? "not owned" : isUnproven ? "launching" : "inactive"
             return "connections to \(label) cannot be held back while it is \(when) (\(error)): it gets them"
         }
     }

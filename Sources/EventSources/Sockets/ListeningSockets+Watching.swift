@@ -28,10 +28,7 @@ extension ListeningSockets {
         closeIfRefused(set, machine)
         share(set)
         if machine.isAlive, set.unserved.until != nil { set.unserved.endDelay() }
-        let isInactive = machine.state == .inactive || machine.transition == .launching
-        for socket in set.sockets where socket.descriptor != nil {
-            if let warning = socket.withhold(isInactive, standsBy: machine.standsBySockets) { warn(set.app, [warning]) }
-        }
+        withhold(set)
         guard isBegun, sleeps(set.app, machine) else {
             for socket in set.sockets where !isCounted(socket, of: set, machine) { stopWatching(socket) }
             return

@@ -166,8 +166,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 tellPolicies(app)
             }
             socket.toldTrouble = nil
-            let machine = machine(app)
-            if machine.standsBySockets == true { warn(app, [socket.withhold(false, standsBy: true)].compactMap { $0 }) }
+            if let set = sets[app.id] { withhold(set, isForLaunch: isForLaunch) }
             return true
         } catch {
             socket.trouble = error.sentence(socket.specification.plan)
@@ -192,7 +191,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// Why the app's sockets must be closed; nil if they may be open. An app that stands by (was launched although this
     /// machine does not own it) keeps its sockets open, but the kernel holds back connections and data
-    /// (``ListeningSocket/withhold(_:standsBy:)``).
+    /// (``ListeningSocket/withhold(_:standsBy:isUnproven:)``).
     private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
         return machine.failed ? .failed : nil
@@ -224,87 +223,6 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
         arrangeRetry()
-    }
-
-    // MARK: Ports of several apps
-
-    /// Whether an app accepts connections at a port that it shares with other apps (`reuse_port`).
-    enum PortStanding {
-        /// The app accepts no connections: a user stopped it, it has failed, or it is being removed.
-        case down
-        /// The app accepts no connections: it has ended again and again, and waits for its next restart.
-        case failing
-        /// The app accepts no connections now, but may do so later.
-        case coming
-        /// The app accepts connections, or is woken when one comes.
-        case takes
-    }
-
-    private func standing(_ set: SocketSet, _ socket: ListeningSocket?) -> PortStanding {
-        let machine = coordinator.machine(set.app.id)
-        if isKeptDown(machine) || machine.failed || coordinator.isLeaving(set.app.id) { return .down }
-        if machine.isCrashLooping { return .failing }
-        let isComing =
-            machine.isWaitingToLaunch || machine.transition == .launching || machine.transition == .terminating
-        if isComing || socket.map({ $0.descriptor == nil }) ?? false { return .coming }
-        let sleeps = !machine.isAlive || machine.state == .suspended
-        return sleeps && socket?.specification.wake == WakeManner.none ? .coming : .takes
-    }
-
-    /// Whether a user stopped the app, so that no connection launches it.
-    private func isKeptDown(_ machine: AppMachine) -> Bool {
-        guard machine.goal == .notRunning, !machine.isWaitingToLaunch else { return false }
-        let reason = machine.isAlive ? machine.endingReason : machine.lastEnding
-        return reason == .stopped || reason == .forceQuit
-    }
-
-    /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. The socket of an app that was stopped or is failing stays closed while another app accepts
-    /// connections at the port. If no app accepts connections there or is about to, all sockets are bound again, so
-    /// that connections are queued.
-    func share(_ set: SocketSet) {
-        guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
-        let standing = standing(set, nil)
-        guard set.portStanding != standing else { return }
-        set.portStanding = standing
-        if standing == .takes { set.isKnownToFail = false }
-        // Do this later, because apps that share the port may start together. Closing a socket loses its queue, and may
-        // turn out to be unnecessary.
-        loop.later { [weak self] in
-            for socket in set.sockets where socket.specification.plan.reusePort {
-                self?.share(socket.specification.plan)
-            }
-        }
-    }
-
-    package func share(_ plan: SocketPlan) {
-        let group = sets.values.flatMap { set in
-            set.sockets.filter {
-                $0.specification.plan.reusePort && $0.specification.plan.address == plan.address
-                    && $0.specification.plan.kind == plan.kind
-            }.map { (set: set, socket: $0) }
-        }
-        for (set, socket) in group {
-            let others = group.filter { $0.set !== set }.map { self.standing($0.set, $0.socket) }
-            let isStopped = isKeptDown(coordinator.machine(set.app.id))
-            let isDown = isStopped || self.standing(set, nil) == .failing
-            if isDown, socket.descriptor != nil, others.contains(.takes) {
-                close(socket)
-                socket.isYielded = true
-                let why = isStopped ? "was stopped" : "ended again and again"
-                socket.trouble = "\(set.app.name) \(why), and others take the connections"
-                // A failing app gets its socket at each launch and loses it again, so note this only the first time.
-                guard isStopped || !set.isKnownToFail else { continue }
-                set.isKnownToFail = !isStopped
-                let text = "no longer listens at \(socket.label): it \(why), and others listen there"
-                note(set.app, .socketClosed, text: text)
-            } else if socket.isYielded, !isDown || !others.contains(where: { $0 == .coming || $0 == .takes }) {
-                socket.isYielded = false
-                bind(socket, of: set.app)
-                arrangeRetry()
-                if set.portStanding != nil { look(set) }
-            }
-        }
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {

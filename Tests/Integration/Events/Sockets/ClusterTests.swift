@@ -245,4 +245,52 @@ import TorporAPI
             #expect(told.count == 1, "\(told)")
         }
     }
+
+    @Test("one that has failed to launch gets connections only once it is ready: a launch that fails again loses none")
+    func isReady() throws {
+        let server = #"""
+            import os, socket, sys, time, tp
+            there = lambda name: os.path.exists(tp.HERE + "/" + name)
+            if os.environ["TORPOR_APP"] == "web@1" and there("broken"):
+                if there("wait"): tp.record("waits")
+                while there("wait"): time.sleep(0.02)
+                sys.exit(1)
+            tp.notify("READY=1")
+            listener = socket.socket(fileno=3)
+            while True:
+                connection, _ = listener.accept()
+                connection.sendall(os.environ["TORPOR_APP"].encode() + b" served")
+                connection.close()
+            """#
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            \(Scripts.python)"@D/web.py"]
+            instances = 2
+            ready = "notify"
+            restart = "always"
+            restart_backoff = { initial = "300ms", factor = 100, cap = "1h", jitter = 0 }
+            sockets = [{ stream = "127.0.0.1:\(port)", reuse_port = true }]
+            """
+        try withDaemon(toml, files: ["web.py": server]) { daemon in
+            for app in ["web@1", "web@2"] { try daemon.waitFor(app, "active") }
+            daemon.touch("broken")
+            Foundation.kill(try daemon.process(of: "web@1"), SIGKILL)
+            try daemon.waitForEvent("web@1", "again and again, and others")
+            daemon.touch("wait")
+            _ = try daemon.verb(.start, "web@1") { $0.wait = false }
+            try daemon.waitForRecord("web@1", "waits")
+            try Self.waitForListeners(2, port, daemon)
+            // Those that the kernel gives to web@1 connect once its socket is closed, a second or more after they tried.
+            let peers = try (0..<20).map { _ in Peer(try Sockets.connectTCP(address: "127.0.0.1", port: port)) }
+            #expect(try daemon.status("web@1").sockets.first?.waiting == 0)
+            try File.remove(daemon.directory + "/wait")
+            for peer in peers { #expect(try peer.receive(until: "served") == "web@2 served") }
+            try File.remove(daemon.directory + "/broken")
+            try daemon.done(.start, "web@1")
+            try daemon.eventually("it serves") {
+                try Peer(port: port).receive(until: "served") == "web@1 served"
+            }
+        }
+    }
 }
