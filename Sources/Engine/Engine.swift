@@ -3,6 +3,7 @@
 package import EventLoop
 package import Lifecycle
 import Linux
+import TorporAPI
 
 /// Carries out the decisions of the core (module `Lifecycle`), for an ``Engine``.
 package protocol ActionPerformer: AnyObject {
@@ -126,14 +127,30 @@ package final class Engine {
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         let outputs = try coordinator.request(request, of: app, now: loop.now)
-        // After a reset, or a stop or force quit of an app that has no process, forget why the app last failed: its
-        // status must no longer show a failure that the user has dealt with. The history still contains the failure.
-        // Do this before the decisions are recorded, because otherwise the next torpord would show the failure again.
-        let isEnded = request == .stop(.stopped) || request == .forceQuit
-        let isSeen = request == .reset || isEnded && !coordinator.machine(app).isAlive
-        if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
+        rememberSeen(request, apps[app])
         perform(outputs)
         settle()
+    }
+
+    /// After a reset, or a stop or force quit of an app that has no process, forgets why the app last failed: its status
+    /// must no longer show a failure that the user has dealt with. The history still contains the failure. Instead, the
+    /// status shows that a user has stopped the app, since it is not launched at the next boot either. Called before the
+    /// decisions are recorded, because otherwise the next torpord would show the failure again.
+    private func rememberSeen(_ request: Request, _ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        let reason: TerminationReason
+        switch request {
+        case .reset:
+            if app.lastReason?.wasAskedFor == false { app.lastExit = nil }
+            return
+        case .stop(.stopped): reason = .stopped
+        case .forceQuit: reason = .forceQuit
+        default: return
+        }
+        guard !machine.isAlive, app.lastReason != .stopped, app.lastReason != .forceQuit else { return }
+        // An app that has failed stays so until it is reset.
+        let exit = LastExit(reason: reason.rawValue, at: Clock.realtimeMicroseconds())
+        app.lastExit = machine.failed ? nil : exit
     }
 
     /// Records decisions of the lifecycle core at once, and carries them out after all earlier decisions.

@@ -80,14 +80,17 @@ import TorporAPI
     @Test("A failure is forgotten by whoever has seen it: by a reset, and by a stop of what does not run")
     func seenFailure() throws {
         let shell = try FakeShell("web")
-        for request in [Request.reset, .stop(.stopped), .forceQuit] {
+        let requests: [(Request, String?)] = [
+            (.reset, nil), (.stop(.stopped), "stopped"), (.forceQuit, "force-quit"),
+        ]
+        for (request, seen) in requests {
             shell.engine.apps[0].lastExit = LastExit(reason: TerminationReason.exitFailure.rawValue)
             // What is written down of the request is what the next torpord knows.
             var written: [String?] = []
             shell.hands.onWrite = { written.append(shell.engine.apps[0].lastExit?.reason) }
             try shell.engine.request(request, of: 0)
-            #expect(shell.engine.apps[0].lastExit == nil)
-            #expect(written == [nil], "\(request)")
+            #expect(shell.engine.apps[0].lastExit?.reason == seen)
+            #expect(written == [seen], "\(request)")
         }
         shell.hands.onWrite = nil
         shell.engine.apps[0].lastExit = LastExit(reason: TerminationReason.stopped.rawValue)

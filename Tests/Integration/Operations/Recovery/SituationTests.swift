@@ -175,13 +175,14 @@ import TorporAPI
             try daemon.done(.stop, "stopped")
             try daemon.done(.kill, "quit")
             func expectWell() throws {
-                for app in ["stopped", "quit"] {
+                for (app, reason) in [("stopped", "stopped"), ("quit", "force-quit")] {
                     let summary = try daemon.summary(app)
                     #expect(summary.state == "not-running" && summary.goal == "not-running")
-                    #expect(summary.lastExit == nil && summary.nextRestartMilliseconds == nil && !summary.failed)
+                    #expect(summary.lastExit?.reason == reason && summary.lastExit?.code == nil)
+                    #expect(summary.nextRestartMilliseconds == nil && !summary.failed)
                 }
                 let health = try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
-                #expect(health.code == 0, "\(health.output)")
+                #expect(health.code == 0 && health.output.contains("2 stopped by a user"), "\(health.output)")
             }
             try expectWell()
             try daemon.lose(loss)
