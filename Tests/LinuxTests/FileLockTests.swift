@@ -315,6 +315,22 @@ final class LockFolder {
         }
     }
 
+    @Test("Of a table that takes too long to read, those who wait in its first part are known")
+    func partial() throws {
+        let folder = try LockFolder()
+        let path = folder.path + "/locks"
+        let lines = (1...10_000).map {
+            "\($0): FLOCK ADVISORY WRITE 5 fe:00:\($0) 0 EOF\n\($0): -> FLOCK ADVISORY WRITE 6 fe:00:\($0) 0 EOF\n"
+        }
+        try Linux.File.write(path, Array(lines.joined().utf8))
+        let whole = try LockTable.read(.init(files: nil), path: path, longest: .seconds(60))
+        #expect(whole.waiters.count == 10_000 && !whole.isPartial)
+        let part = try LockTable.read(.init(files: nil), path: path, longest: .zero)
+        #expect((1..<10_000).contains(part.waiters.count) && part.isPartial)
+        try Linux.File.write(path, Array(lines[0].utf8))
+        #expect(try !LockTable.read(.init(files: nil), path: path, longest: .zero).isPartial, "it was read to its end")
+    }
+
     @Test("A path is resolved from memory alone: what nobody has made is not there")
     func resolved() throws {
         let folder = try LockFolder()

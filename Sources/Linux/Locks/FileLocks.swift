@@ -169,15 +169,34 @@ public struct LockTable: Hashable, Sendable {
     public var waiters: [Waiter] = []
     /// The locks of the processes in `Question.holders`.
     public private(set) var locks: [FileLock] = []
+    /// Whether the table is incomplete, because the machine has so many locks that reading them takes too long.
+    public private(set) var isPartial = false
 
     /// Creates an empty table.
     public init() {}
 
     /// Reads the machine's lock table. It may block: do not call it on the event loop. Throws ENOENT if the kernel
     /// has no file locks.
-    public static func read(_ question: Question, path: String = "/proc/locks") throws(Errno) -> LockTable {
-        let bytes = try Linux.File.read(path, limit: 1 << 28)
+    ///
+    /// - Parameter longest: the maximum processor time. For each page of the table, the kernel walks through all locks
+    ///   before it, so a table of 200,000 locks, which any user can take, needs seconds. After this time the table is
+    ///   partial.
+    public static func read(
+        _ question: Question,
+        path: String = "/proc/locks",
+        longest: Duration = .milliseconds(250)
+    ) throws(Errno) -> LockTable {
+        let end = Clock.threadProcessorTime() + longest
+        let file = try Linux.File.open(path)
+        var bytes: [UInt8] = []
+        var (isLate, isPartial) = (false, false)
+        while !isPartial, let piece = try Descriptor.read(file.raw, maximum: 1 << 16), !piece.isEmpty {
+            isPartial = isLate
+            if !isPartial { bytes += piece }
+            isLate = Clock.threadProcessorTime() >= end
+        }
         var table = bytes.withUnsafeBytes { LockTable(parsing: $0, question) }
+        table.isPartial = isPartial
         if table.waiters.contains(where: \.isUnknown) { table.findWaiters() }
         return table
     }

@@ -26,6 +26,13 @@ public enum Clock {
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
+    /// The processor time that the calling thread has used (CLOCK_THREAD_CPUTIME_ID).
+    public static func threadProcessorTime() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
+    }
+
     /// The wall clock in microseconds since 1970 (CLOCK_REALTIME).
     public static func realtimeMicroseconds() -> Int64 {
         var time = timespec()

@@ -42,6 +42,8 @@ final class LockWatch: Room, LifecycleObserver {
     /// while the app holds a lock.
     private static let soon = Duration.seconds(1)
     private static let interval = Duration.seconds(10)
+    /// Whether it was reported that the machine has too many locks.
+    private var isToldPartial = false
     /// The longest time for which one check may keep the event loop busy.
     private static let slice = Duration.milliseconds(1)
 
@@ -108,10 +110,26 @@ final class LockWatch: Room, LifecycleObserver {
         // at all: most likely none does.
         let resources = app.specification.sharedResources
         guard resources.isEmpty else { return readOn(look) }
-        reader.ask(LockTable.Question(files: nil)) { [weak self] table in
+        ask(LockTable.Question(files: nil)) { [weak self] table in
             guard let self, look.isWanted else { return }
             let waits = table.waiters.contains { Self.isOutside($0, look.tree) }
             if waits { self.readOn(look) } else { self.finish(look, .free(holds: true)) }
+        }
+    }
+
+    /// Reads the machine's lock table. If a part of it could not be read in time, the waiters in that part are not
+    /// known: apps are suspended as if there were none. Otherwise a user with very many locks could keep all apps from
+    /// being suspended.
+    private func ask(_ question: LockTable.Question, _ completion: @escaping (LockTable) -> Void) {
+        reader.ask(question) { [weak self] table in
+            if table.isPartial, let self, !self.isToldPartial {
+                self.isToldPartial = true
+                self.log.warning(
+                    "this machine has so many file locks that /proc/locks cannot be read in time: it is not known who waits "
+                        + "for a lock of a suspended app"
+                )
+            }
+            completion(table)
         }
     }
 
@@ -129,7 +147,7 @@ final class LockWatch: Room, LifecycleObserver {
             files: reading.unreadable.isEmpty ? Set(reading.locks.compactMap(\.lock.file)) : nil,
             holders: Set(reading.unreadable)
         )
-        reader.ask(question) { [weak self] table in
+        ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
             // The kernel's table of locks also shows locks of processes whose descriptors cannot be read, if an entry
             // contains the holder's pid.
@@ -216,7 +234,7 @@ final class LockWatch: Room, LifecycleObserver {
         guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }
-        reader.ask(LockTable.Question(files: Set(known.compactMap(\.lock.file)))) { [weak self] table in
+        ask(LockTable.Question(files: Set(known.compactMap(\.lock.file)))) { [weak self] table in
             guard let self, self.isStillToBeLookedAt(id), app.run.tree === tree else { return }
             let isFree = Self.inTheWay(known, table, tree, app.specification.sharedResources).isEmpty
             if isFree || app.run.stop != .none { return self.put(id, in: Self.interval) }
