@@ -87,6 +87,7 @@ extension Supervisor: ActionPerformer {
                 launcher.containers.stopSignal(of: app),
                 toAll: app.specification.killMode == .all
             )
+            processControl.continueToEnd(app)
         case .signalWatchdog:
             guard !reports.waitsForLook(app, action) else { break }
             processControl.signal(app, app.specification.watchdogSignal, toAll: false)

@@ -31,6 +31,14 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
+    /// Continues the processes of an app that is asked to end, if its main process is stopped, for example because a user
+    /// sent it SIGSTOP: a stopped process cannot handle the signal that asks it to end, and would be killed after its
+    /// grace without saving anything.
+    func continueToEnd(_ app: AppRuntime) {
+        guard let tree = app.run.tree, (try? ProcFS.stat(tree.addressee.pid))?.state == "T" else { return }
+        _ = try? tree.signal(Signal.continue, toAll: true)
+    }
+
     // MARK: Stopping
 
     /// Stops the app's processes. If the app has to save its state first, cannot be woken yet, or holds a file lock that

@@ -27,6 +27,29 @@ import TorporAPI
         tp.wait()
         """
 
+    @Test("One that somebody else has stopped handles the signal that asks it to end", arguments: [Request.stop, .restart])
+    func stoppedByOthers(request: Request) throws {
+        let program = """
+            import sys, tp
+            tp.on("SIGTERM", lambda: sys.exit(0))
+            tp.record("up")
+            tp.wait()
+            """
+        try withDaemon(Self.toml("grace = \"10min\"\n"), files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            let pid = try daemon.process(of: "web")
+            Foundation.kill(pid, SIGSTOP)
+            try daemon.eventually("it is stopped") { Truth.isStopped(pid) }
+            #expect(try daemon.status("web").stopped)
+            try daemon.done(request == .stop ? .stop : .restart, "web")
+            #expect(daemon.records("web").contains("SIGTERM") && !Truth.isAlive(pid))
+            #expect(try daemon.events("web").contains { $0.text.contains("exited with status 0") })
+        }
+    }
+
+    enum Request: Sendable { case stop, restart }
+
     @Test("Children in sessions of their own and double-forked ones are stopped, continued and ended with it")
     func escapees() throws {
         try withDaemon(Self.toml(), files: ["app.py": Self.family]) { daemon throws in
