@@ -60,7 +60,7 @@ package struct ArchiveFolder: Sendable {
             guard let found else { break }
             let part = StatePart(savedAt: found.savedAt, bytes: Int64(clamping: found.bytes))
             guard offset < found.bytes else { return part }
-            guard let file = try? File.open(current, [.read, .noFollow]),
+            guard let file = try? File.open(current, [.read, .noFollow, .nonBlocking]),
                 let data = try? File.read(file.raw, at: offset, maximum: StatePart.mostBytes)
             else { continue }
             return StatePart(savedAt: part.savedAt, bytes: part.bytes, data: data)
@@ -119,7 +119,7 @@ package struct ArchiveFolder: Sendable {
     func renew() throws(Errno) {
         do throws(Errno) {
             try File.markChanged(current)
-            try File.synchronise(try File.open(current, [.read, .noFollow]).raw)
+            try File.synchronise(try File.open(current, [.read, .noFollow, .nonBlocking]).raw)
         } catch {
             if error == .noSuchFileOrDirectory || error == .notDirectory { return }
             throw error

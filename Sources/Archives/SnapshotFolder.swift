@@ -59,7 +59,7 @@ extension ArchiveFolder {
             guard let found = snapshot else { break }
             // Do not read at or past the end of the file, which may fail. The part is empty there.
             guard offset < UInt64(clamping: found.info.bytes) else { return SnapshotPart(found.info) }
-            guard let file = try? File.open(found.path, [.read, .noFollow]),
+            guard let file = try? File.open(found.path, [.read, .noFollow, .nonBlocking]),
                 let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)
             else { continue }
             return SnapshotPart(found.info, data: data)
