@@ -19,13 +19,14 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Launches the app if the apps that it requires are up (ready). Only the first attempt (`isFirst`) also launches
-    /// the required apps: otherwise a dependency that keeps exiting would be launched forever.
+    /// Launches the app if the apps that it requires are up (ready), or have done their work since the first attempt.
+    /// Only the first attempt (`isFirst`) also launches the required apps: otherwise a dependency that keeps exiting
+    /// would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
         let isRestart = nodes[app].machine.launchReason == .restart
-        for other in graph.requires[app] where !isUp(other) {
+        for other in graph.requires[app] where !(isFirst ? isUp(other) : isUpOrDone(other)) {
             ready = false
             if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
             if nodes[other].machine.failed || !nodes[other].machine.mayRun || (isResting(other) && !isUp(other)) {
@@ -104,7 +105,7 @@ extension Coordinator {
         } else if machine.goal == .suspended {
             // Check the goal, not the state: otherwise an app that is killed each time it is suspended would be woken
             // forever. Before this app, wake the apps that it requires.
-            let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
+            let sleeping = machine.isAlive ? graph.requires[app].filter { !isUpOrDone($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
                 // Wake the required apps only once: a required app that fails again at once would otherwise be woken
                 // forever.
@@ -148,7 +149,7 @@ extension Coordinator {
     /// Applies a request for which the app's dependencies must be awake; the request waits until they are.
     func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
         let machine = nodes[app].machine
-        let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
+        let sleeping = machine.isAlive && graph.requires[app].contains { !isUpOrDone($0) }
         guard sleeping, machine.transition != .terminating, machine.transition != .launching else {
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
@@ -167,7 +168,7 @@ extension Coordinator {
             nodes[app].pendingGoal = request
         }
         touch(app)
-        for other in graph.requires[app] where !isUp(other) { wake(other, now: now) }
+        for other in graph.requires[app] where !isUpOrDone(other) { wake(other, now: now) }
         bringWhenAwake(app, now: now)
     }
 

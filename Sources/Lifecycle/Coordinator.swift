@@ -165,7 +165,7 @@ public final class Coordinator {
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
 
     /// The apps that this one requires and that are not up.
-    public func missingRequirements(of app: AppID) -> [AppID] { graph.requires[app].filter { !isUp($0) } }
+    public func missingRequirements(of app: AppID) -> [AppID] { graph.requires[app].filter { !isUpOrDone($0) } }
 
     /// Whether no app has a process.
     public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }
@@ -349,11 +349,11 @@ public final class Coordinator {
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
             // What the app requires may have become ready while the app was still ending.
-            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUp($0) }) { retryLaunch(app, now: now) }
+            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUpOrDone($0) }) { retryLaunch(app, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
-            let resting = isResting(app)
+            let resting = isResting(app) && !isUpOrDone(app)
             for other in graph.requiredBy[app] {
                 if cameUp { retryLaunch(other, now: now) }
                 if !up, resting || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
@@ -405,6 +405,15 @@ public final class Coordinator {
     }
 
     func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }
+
+    /// Whether the app is up, or has exited with success and is not restarted: then it has done its work, and the apps
+    /// that require it need not launch it again while they run. Only a launch of such an app launches it again.
+    func isUpOrDone(_ app: AppID) -> Bool {
+        let machine = nodes[app].machine
+        return isUp(app)
+            || isResting(app) && machine.lastEnding == .exitSuccess && !machine.failed && machine.mayRun
+                && nodes[app].pendingStop == nil
+    }
 
     func isResting(_ app: AppID) -> Bool {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch

@@ -107,6 +107,37 @@ struct CoordinatorTests {
         #expect(fleet.coordinator.isEverythingGone)
     }
 
+    @Test("what exits with success is launched with those that require it, and by nothing that these do later")
+    func doneRequirement() throws {
+        var (once, slow) = (AppRules(), AppRules())
+        once.restart = .never
+        slow.readiness = .notify
+        var fleet = try Fleet([
+            AppDefinition(name: "site", requires: ["db", "job"]), AppDefinition(name: "db", rules: slow),
+            AppDefinition(name: "job", rules: once),
+        ])
+        func finish(_ code: Int32) { fleet.tell(.mainExited(.exited(code: code)), "job") }
+        // The job is over before the database is ready.
+        try fleet.ask(.start(background: false), "site")
+        finish(0)
+        #expect(fleet.state("job") == .notRunning && fleet.state("site") == .notRunning)
+        #expect(fleet.coordinator.missingRequirements(of: fleet.id("site")) == [fleet.id("db")])
+        fleet.tell(.ready, "db")
+        #expect(fleet.state("site") == .active && fleet.takeLog("launch").sorted() == ["db", "job", "site"])
+        for request in [Request.background, .suspend, .resume, .foreground, .suspend, .wake(Wake())] {
+            try fleet.ask(request, "site")
+            #expect(fleet.takeLog("launch") == [], "\(request)")
+        }
+        // A launch of the site is another matter, and so is a job that fails.
+        try fleet.ask(.restart, "site")
+        #expect(fleet.takeLog("launch").sorted() == ["job", "site"])
+        finish(1)
+        try fleet.ask(.suspend, "site")
+        fleet.log = []
+        try fleet.ask(.foreground, "site")
+        #expect(fleet.takeLog("launch") == ["job"])
+    }
+
     @Test("a cycle is named, and so is a requirement that does not exist; a missing after is nothing")
     func cycles() throws {
         #expect(throws: DependencyError.cycle(["a", "b", "c"])) {
