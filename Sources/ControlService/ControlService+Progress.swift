@@ -43,14 +43,18 @@ extension ControlService {
     func blocked(_ app: AppRuntime) -> String? {
         let blockers = coordinator.blockers(app.id)
         guard !blockers.isEmpty else { return nil }
+        if blockers.allSatisfy({ coordinator.id(of: $0).map(coordinator.isLeaving) ?? false }) {
+            return "\(blockers.joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") removed, and still ending"
+        }
         return "\(blockers.map(blocker).joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
     }
 
     /// A text about an app that another app waits for: its name and, if its image is being pulled, how far that is, or,
-    /// if it is being restarted, how it last ended.
+    /// if it is being removed or restarted, that it is.
     private func blocker(_ name: String) -> String {
         guard let id = coordinator.id(of: name) else { return name }
         if let pull = supervisor.launcher.containers.pull(of: apps[id]) { return "\(name), which is \(pull)" }
+        if coordinator.isLeaving(id) { return "\(name), which is removed, and still ending" }
         guard let exit = apps[id].lastExit else { return name }
         let machine = coordinator.machine(id)
         let isRestarting = machine.launchReason == .restart || machine.deadlines.contains { $0.kind == .restart }

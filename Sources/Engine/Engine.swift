@@ -243,11 +243,20 @@ package final class Engine {
             for observer in observers { observer.touched(touched) }
         }
         if coordinator.isHoldingLaunches { armPace() }
-        for id in coordinator.takeForgotten() {
+        let forgotten = coordinator.takeForgotten()
+        for id in forgotten {
             let app = apps[id]
             for observer in observers { observer.forget(app) }
             app.deadlineTimer?.cancel()
             performer?.forget(app)
+        }
+        if !forgotten.isEmpty {
+            // What the forgotten apps had, such as their sockets, is closed now.
+            loop.later { [weak self] in
+                guard let self else { return }
+                self.perform(self.coordinator.launchFollowers(now: self.loop.now))
+                self.settle()
+            }
         }
         performer?.settled()
     }

@@ -34,7 +34,7 @@ extension Coordinator {
                 return
             }
         }
-        ready = ready && !graph.after[app].contains { isAboutToLaunch($0) }
+        ready = ready && !graph.after[app].contains { isAboutToLaunch($0) } && nodes[app].follows.isEmpty
         if !ready, !isRestart, pacing.hasRestarts { preferWhatItWaitsFor(app) }
         guard ready else { return }
         guard nodes[app].machine.isWaitingForPermission else { return }

@@ -12,6 +12,9 @@ public struct AppChange: Sendable, Hashable {
     public var isReplaced = false
     /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
+    /// The names of apps without which the new configuration is, and for whose end the first launch of a new app waits:
+    /// both would need the same address, for example since the app was renamed.
+    public var follows: [String] = []
     /// The stored values of a new app; nil if none are stored.
     public var remembered: RememberedApp?
 
@@ -67,6 +70,9 @@ extension Coordinator {
             } else {
                 let app = place(change)
                 if let foreground = change.launchesNew { launches.append((app, foreground)) }
+            }
+            if !change.follows.isEmpty, let app = ids[change.definition.name], !nodes[app].machine.isAlive {
+                nodes[app].follows = change.follows.compactMap { ids[$0] }.filter { leaving.contains($0) && !isResting($0) }
             }
         }
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
@@ -134,11 +140,21 @@ extension Coordinator {
             nodes[app].definition.requires = []
             nodes[app].definition.after = []
         }
+        for app in nodes.indices where nodes[app].follows.contains(where: forgotten.contains) {
+            nodes[app].follows.removeAll(where: forgotten.contains)
+            changed.append(app)
+        }
         return forgotten
     }
 
+    /// Launches apps that waited for the end of apps which are forgotten now (``AppChange/follows``).
+    public func launchFollowers(now: Duration) -> [AppAction] { finish(now: now) }
+
     /// Whether the app was removed from the configuration and may still have processes.
     public func isLeaving(_ app: AppID) -> Bool { nodes[app].standing == .leaving }
+
+    /// Whether an app was removed from the configuration and may still have processes.
+    public var isAnyLeaving: Bool { !leaving.isEmpty }
 
     /// Whether an app has this id.
     public func exists(_ app: AppID) -> Bool { nodes.indices.contains(app) && nodes[app].standing != .vacant }
@@ -184,6 +200,10 @@ extension Coordinator {
         now: Duration
     ) {
         leaving.remove(app)
+        for other in nodes.indices where nodes[other].follows.contains(app) {
+            nodes[other].follows.removeAll { $0 == app }
+            changed.append(other)
+        }
         if nodes[app].machine.isAlive {
             nodes[app].forgetsEnding = true
         } else {

@@ -101,6 +101,8 @@ public final class Coordinator {
         /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. If nothing sets a newer
         /// goal, the app is suspended again when its dependents are suspended.
         var broughtBy: Int?
+        /// Apps that are leaving, for whose end the launch of this app waits (``AppChange/follows``).
+        var follows: [AppID] = []
     }
 
     /// The standing of an app id: whether the configuration names its app.
@@ -151,7 +153,7 @@ public final class Coordinator {
         guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
         let missing = missingRequirements(of: app)
         let earlier = graph.after[app].filter { !missing.contains($0) && isAboutToLaunch($0) }
-        return (missing + earlier).map { nodes[$0].definition.name }
+        return (missing + earlier + nodes[app].follows).map { nodes[$0].definition.name }
     }
 
     /// Whether the app will be launched again when an app that it requires becomes ready, because the required app

@@ -98,6 +98,42 @@ struct ReconfigureTests {
         #expect(fleet.coordinator.count == 4)
     }
 
+    @Test("a new app that takes the place of a removed one is launched when that one is forgotten, or comes back")
+    func follows() throws {
+        for comesBack in [false, true] {
+            var fleet = try Self.fleet([Self.app("old"), Self.app("web")])
+            let old = fleet.id("old")
+            func change(_ name: String, _ follows: [String] = []) -> AppChange {
+                var change = AppChange(Self.app(name), launchesNew: true)
+                change.follows = follows
+                return change
+            }
+            // Its process takes its time.
+            var actions = try fleet.coordinator.reconfigure(
+                [change("web"), change("new", ["old", "web", "none"]), change("other")],
+                now: fleet.now
+            )
+            actions.removeAll { $0.app == old }
+            fleet.settle(actions)
+            #expect(fleet.takeLog("launch") == ["other"] && fleet.coordinator.blockers(fleet.id("new")) == ["old"])
+            if comesBack {
+                fleet.settle(
+                    try fleet.coordinator.reconfigure(
+                        [change("web"), change("new"), change("other"), change("old")],
+                        now: fleet.now
+                    )
+                )
+                #expect(fleet.takeLog("launch") == ["new"])
+                continue
+            }
+            fleet.tell(.mainExited(.signaled(15, coreDumped: false)), "old")
+            #expect(fleet.takeLog("launch") == [])
+            #expect(fleet.coordinator.takeForgotten() == [old])
+            fleet.settle(fleet.coordinator.launchFollowers(now: fleet.now))
+            #expect(fleet.takeLog("launch") == ["new"])
+        }
+    }
+
     @Test("a suspended app that is removed is stopped as by a person")
     func removedSuspended() throws {
         var fleet = try Self.fleet([Self.app("a")])

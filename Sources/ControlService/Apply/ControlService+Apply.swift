@@ -217,7 +217,9 @@ extension ControlService {
 
     /// The definitions of all apps in the new configuration, in the form for the lifecycle coordinator.
     private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
-        applied.new.apps.map { app in
+        let names = Set(applied.new.apps.map(\.name))
+        let leaving = apps.filter { !names.contains($0.name) && coordinator.machine($0.id).isAlive }
+        return applied.new.apps.map { app in
             var change = AppChange(AppDefinition(app))
             switch app.launch {
             case .foreground: change.launchesNew = true
@@ -229,6 +231,7 @@ extension ControlService {
                 change.isReplaced = applied.isReplaced(app.name, chosen)
             } else {
                 supervisor.persistence.prepare(&change)
+                change.follows = leaving.filter { app.takesPlace(of: $0.specification) }.map(\.name)
             }
             return change
         }

@@ -79,6 +79,18 @@ package final class ListeningSocket {
         if specification.plan.reusePort { isWithheld = true }
     }
 
+    /// Takes the bound socket away, for another app. Nil if it is not bound.
+    func give() -> Descriptor? {
+        stopWatch()
+        defer { descriptor = nil }
+        return descriptor
+    }
+
+    private func stopWatch() {
+        source?.cancel()
+        source = nil
+    }
+
     /// Applies a changed configuration to the bound socket. Returns a warning for each setting that cannot be applied.
     package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
@@ -212,8 +224,7 @@ package final class ListeningSocket {
     /// Closes the socket for good. If `remove_on_stop` says so, removes the socket file and the symlinks; with
     /// `removesFile`, removes the file in any case.
     package func close(removesFile: Bool = false) {
-        source?.cancel()
-        source = nil
+        stopWatch()
         descriptor?.close()
         descriptor = nil
         isWithheld = nil

@@ -5,19 +5,44 @@ package import Engine
 package import Linux
 
 /// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an
-/// apply, one of them is an app's old socket, and the other one its new one.
+/// apply, one of them is an app's old socket, and the other one its new one, or that of an app which takes its place.
 extension ListeningSockets {
-    /// Postpones the binds that must fail while an app runs with its old sockets.
+    /// Postpones the binds that must fail while an app runs with its old sockets, or until a removed app has ended.
     func postpone(_ set: SocketSet) {
         let next = Set((set.app.next ?? set.app.specification).sockets.map(\.identity))
         let kept = set.sockets.filter { $0.descriptor != nil && !next.contains($0.specification.identity) }
+        let leaving = coordinator.isAnyLeaving ? sets.values.filter { coordinator.isLeaving($0.app.id) } : []
         for socket in set.sockets where socket.descriptor == nil {
-            let old = kept.first { $0.conflicts(with: socket) }
-            socket.isPostponed = old != nil
-            guard let old else { continue }
-            socket.trouble =
-                "\(set.app.name) still runs with \(old.specification.plan.address), which is closed at its next launch"
+            socket.isPostponed = true
+            if let old = kept.first(where: { $0.conflicts(with: socket) }) {
+                let address = old.specification.plan.address
+                socket.trouble = "\(set.app.name) still runs with \(address), which is closed at its next launch"
+            } else if let other = leaving.first(where: { other in
+                other !== set && other.sockets.contains { $0.descriptor != nil && $0.conflicts(with: socket) }
+            }) {
+                socket.trouble = "\(other.app.name), which is removed, listens there until it has ended"
+            } else {
+                socket.isPostponed = false
+            }
         }
+    }
+
+    /// Gives the socket of an app that has left to the app that takes its place and has an equal socket, so that the
+    /// connections in its queue are not lost. Returns false if there is no such app.
+    func handOver(_ socket: ListeningSocket) -> Bool {
+        let plan = socket.specification.plan
+        guard socket.descriptor != nil, !socket.isShutDown, !plan.reusePort else { return false }
+        for set in sets.values {
+            guard let heir = set.sockets.first(where: { $0.isPostponed && $0.specification.plan == plan }),
+                heir.descriptor == nil, let descriptor = socket.give()
+            else { continue }
+            host.release(socket.heldName)
+            heir.isPostponed = false
+            heir.take(descriptor)
+            host.hold(heir.heldName, descriptor.raw)
+            return true
+        }
+        return false
     }
 
     /// Makes a socket that is closed next stop listening, if another one waits for its address: torpor-keeper has a

@@ -346,7 +346,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     package func forget(_ app: AppRuntime) {
         guard let set = sets.removeValue(forKey: app.id) else { return }
-        for socket in set.sockets {
+        for socket in set.sockets where !handOver(socket) {
             makeRoom(socket)
             close(socket)
         }

@@ -3,6 +3,7 @@
 import DaemonHarness
 import Foundation
 import Linux
+import TestAddresses
 import Testing
 import TorporAPI
 import Varlink
@@ -47,6 +48,52 @@ import Varlink
             try daemon.apply(Self.app("two") + Apps.sleeper("other"))
             try daemon.waitForRecord("app", "up two")
             #expect(try daemon.summary("app").incarnation == 1)
+        }
+    }
+
+    @Test("One that is renamed is launched when the old one has ended, with its socket and the clients that wait there")
+    func renamed() throws {
+        let server = """
+            import os, socket, tp
+            listener = socket.socket(fileno=3)
+            def end():
+                tp.await_file("go")
+                os._exit(0)
+            tp.on("SIGTERM", end)
+            tp.record("up")
+            if os.environ["TORPOR_APP"] == "old":
+                tp.wait()
+            while True:
+                connection, _ = listener.accept()
+                connection.sendall(os.environ["TORPOR_APP"].encode() + b" served")
+                connection.close()
+            """
+        let port = try TestAddress.port()
+        func app(_ name: String) -> String {
+            """
+            [apps.\(name)]
+            \(Scripts.python)"@D/server.py"]
+            grace = "1min"
+            restart_backoff = { initial = "1h", cap = "1h" }
+            sockets = [{ stream = "127.0.0.1:\(port)" }]
+
+            """
+        }
+        try withDaemon(app("old"), files: ["server.py": server]) { daemon throws in
+            try daemon.waitForRecord("old", "up")
+            let reply = try daemon.apply(app("new")) { $0.wait = false }
+            #expect(reply.lines.sorted() == ["new: added, is being launched", "old: removed, is being terminated"])
+            try daemon.waitForRecord("old", "SIGTERM")
+            let waiting = try Peer(port: port)
+            let held = try daemon.summary("new").heldBack
+            #expect(held == "old is removed, and still ending")
+            #expect(daemon.processes(of: "new").isEmpty)
+            try self.open(daemon)
+            #expect(try waiting.receive(until: "served") == "new served")
+            let summary = try daemon.summary("new")
+            #expect(summary.restarts == 0 && summary.incarnation == 1 && summary.socketTrouble == nil)
+            #expect(try daemon.list().map(\.name) == ["new"])
+            #expect(try daemon.events("new").allSatisfy { !$0.text.contains("cannot listen") })
         }
     }
 
