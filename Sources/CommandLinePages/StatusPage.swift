@@ -36,6 +36,7 @@ package struct StatusPage {
             text += Terminal.wrapped(Terminal.harmless(value), behind: width + 4, in: columns) + "\n"
         }
         text += Self.processes(status.processes)
+        if let count = status.processesLeftOut { text += "  … and \(count) more\n" }
         if !events.isEmpty { text += "\nlast events:\n" }
         for event in events {
             let at = Times.timestamp(event.at)

@@ -320,13 +320,13 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// Whether the app's memory and processor time must be read again. Values expire after 1 s. Values read less than 1
-    /// s after the launch expire sooner, after the time that the app had run by then, because values change fast after
-    /// a launch.
+    /// Whether the app's memory and processor time must be read again. Values expire after 1 s, or 1 ms for each process,
+    /// because reading them takes longer the more processes there are. Values read less than 1 s after the launch expire
+    /// sooner, after the time that the app had run by then, because values change fast after a launch.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
-        return loop.now - sampledAt >= min(age, .seconds(1))
+        return loop.now - sampledAt >= max(min(age, .seconds(1)), .milliseconds(Int64(app.run.usage.processes)))
     }
 
     private func send(list apps: [AppRuntime], templates: [SceneTemplateInfo], _ reply: Reply) {
@@ -399,7 +399,9 @@ package final class ControlService: ShellRoom, ClientService {
     }
 
     private func status(_ app: AppRuntime) -> AppStatus {
-        if let tree = app.run.tree { app.run.usage = tree.usage() }
+        if let tree = app.run.tree, app.run.usage.processes < Self.mostProcesses || isUsageOld(app) {
+            (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)
+        }
         supervisor.processControl.checkStillSuspended(app)
         let machine = coordinator.machine(app.id)
         let specification = app.specification
@@ -448,7 +450,11 @@ package final class ControlService: ShellRoom, ClientService {
         status.profileDone = profile.done
         status.profileMissing = profile.missing
         if let tree = app.run.tree {
-            status.processes = tree.members().compactMap(Self.processInfo)
+            let members = tree.members()
+            status.processes = members.prefix(Self.mostProcesses).compactMap(Self.processInfo)
+            if members.count > Self.mostProcesses {
+                status.processesLeftOut = Int64(members.count - Self.mostProcesses)
+            }
             status.stopped =
                 machine.state != .suspended && status.processes.first { $0.pid == tree.addressee.pid }?.state == "T"
         }
@@ -466,9 +472,14 @@ package final class ControlService: ShellRoom, ClientService {
         return status
     }
 
+    /// The maximum number of processes in a status, and the maximum length of their command lines in bytes: an app's
+    /// own processes determine both.
+    private static let mostProcesses = 500
+    private static let longestCommand = 4_096
+
     private static func processInfo(_ pid: Int32) -> ProcessInfo? {
         guard let stat = try? ProcFS.stat(pid) else { return nil }
-        var words = (try? ProcFS.cmdline(pid)) ?? []
+        var words = (try? ProcFS.cmdline(pid, limit: longestCommand)) ?? []
         // Of the arguments of torpor-container and conmon, show only the container's name.
         if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
         if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {

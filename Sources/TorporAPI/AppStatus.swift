@@ -377,6 +377,8 @@ public struct AppStatus: Hashable, Sendable {
     public var profileMissing: [String] = []
     /// The app's processes, parents before their children.
     public var processes: [ProcessInfo] = []
+    /// How many further processes the app has; nil if `processes` contains all.
+    public var processesLeftOut: Int64?
     /// The last lines of the app's output, if the supervisor itself stores that output.
     public var log: [LogLine] = []
     /// Where the app's output is in the journal; nil if it is not written to the journal.
@@ -437,6 +439,7 @@ public struct AppStatus: Hashable, Sendable {
         profileDone = try fields.strings("profile_done")
         profileMissing = try fields.strings("profile_missing")
         processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
+        processesLeftOut = try fields.optionalInt("processes_left_out")
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
         journal = try JournalPlace.optional(fields)
         reports = try fields.list("reports") { json throws(FieldError) in try Report(json: json) }
@@ -491,6 +494,7 @@ public struct AppStatus: Hashable, Sendable {
         object.append("profile_done", .strings(profileDone))
         object.append("profile_missing", .strings(profileMissing))
         object.append("processes", .array(processes.map(\.json)))
+        object.append("processes_left_out", .optional(processesLeftOut))
         object.append("log", .array(log.map(\.json)))
         object.append("journal", journal?.json ?? .null)
         object.append("reports", .array(reports.map(\.json)))

@@ -350,6 +350,7 @@ public enum ManagerInterface {
           profile_done: []string,
           profile_missing: []string,
           processes: []Process,
+          processes_left_out: ?int,
           log: []LogLine,
           journal: ?JournalPlace,
           reports: []Report,

@@ -175,9 +175,12 @@ public enum ProcFS {
         return result
     }
 
-    /// The command line of a process, one string per argument.
-    public static func cmdline(_ pid: Int32) throws(Errno) -> [String] {
-        var parts = try File.read("/proc/\(pid)/cmdline", limit: 1 << 22).split(
+    /// The beginning of a process's command line, one string per argument.
+    ///
+    /// - Parameter limit: the maximum number of bytes. A command line may have megabytes.
+    public static func cmdline(_ pid: Int32, limit: Int) throws(Errno) -> [String] {
+        let file = try File.open("/proc/\(pid)/cmdline")
+        var parts = try (Descriptor.read(file.raw, maximum: limit) ?? []).split(
             separator: 0,
             omittingEmptySubsequences: false
         )

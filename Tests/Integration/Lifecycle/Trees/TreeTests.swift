@@ -50,6 +50,31 @@ import TorporAPI
 
     enum Request: Sendable { case stop, restart }
 
+    @Test("Of very many processes, and very long arguments, a status shows the beginning")
+    func many() throws {
+        let program = """
+            import tp
+            for _ in range(520):
+                tp.fork(tp.wait)
+            tp.record("up")
+            tp.wait()
+            """
+        let long = Self.toml().replacing("app.py\"]", with: "app.py\", \"\(String(repeating: "x", count: 100_000))\"]")
+        try withDaemon(long, files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            let status = try daemon.status("web")
+            #expect(status.processes.count == 500 && status.processesLeftOut == 21)
+            #expect(status.processes.allSatisfy { (1_000...4_096).contains($0.command.utf8.count) })
+            let (code, output) = try Spawn.run([Built.path("torpor"), "status", "web", "--socket", daemon.socket])
+            #expect(code == 0 && output.contains("… and 21 more"))
+            let pids = daemon.processes(of: "web")
+            #expect(pids.count == 521)
+            try daemon.done(.stop, "web")
+            #expect(pids.allSatisfy { !Truth.isAlive($0) })
+        }
+    }
+
     @Test("Children in sessions of their own and double-forked ones are stopped, continued and ended with it")
     func escapees() throws {
         try withDaemon(Self.toml(), files: ["app.py": Self.family]) { daemon throws in
