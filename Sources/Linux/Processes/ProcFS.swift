@@ -178,7 +178,7 @@ public enum ProcFS {
     /// The beginning of a process's command line, one string per argument.
     ///
     /// - Parameter limit: the maximum number of bytes. A command line may have megabytes.
-    public static func cmdline(_ pid: Int32, limit: Int) throws(Errno) -> [String] {
+    public static func cmdline(_ pid: Int32, limit: Int = 1 << 16) throws(Errno) -> [String] {
         let file = try File.open("/proc/\(pid)/cmdline")
         var parts = try (Descriptor.read(file.raw, maximum: limit) ?? []).split(
             separator: 0,
