@@ -25,10 +25,11 @@ public struct FirstApp: Sendable, Equatable {
         self.origin = origin
     }
 
-    /// An example app that runs on every machine with Python: it serves a folder over HTTP.
+    /// An example app that runs on every machine with Python: it serves a folder over HTTP, to every user of the
+    /// machine. So the folder is one that everybody may read, and not that of the configuration.
     public static let example = FirstApp(
         name: "web",
-        exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"],
+        exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1", "--directory", "/usr/share/doc"],
         port: 8000
     )
 

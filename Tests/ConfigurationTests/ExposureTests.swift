@@ -44,6 +44,25 @@ import Testing
         }
     }
 
+    @Test("a configuration of root that another user owns, or whose folder he owns, is told")
+    func owner() throws {
+        try Self.withFiles { folder in
+            let file = folder + "/conf.d/web.toml"
+            if Users.isRoot { try File.setOwner(file, uid: 65_534, gid: 65_534) }
+            #expect(FileExposure(of: file, isForRoot: false) == nil)
+            let found = try #require(FileExposure(of: file, isForRoot: true))
+            #expect(found.path == file && found.sentence.contains("can change it, and so run programs as root"))
+            guard Users.isRoot else { return }
+            #expect(try Self.warnings(folder).count == 1)
+            try File.setOwner(file, uid: 0, gid: 0)
+            try File.setOwner(folder + "/conf.d", uid: 65_534, gid: 65_534)
+            let replaced = try #require(FileExposure(of: file, isForRoot: true))
+            #expect(replaced.path == folder + "/conf.d" && replaced.sentence.contains("can replace it"))
+            try File.setOwner(folder + "/conf.d", uid: 0, gid: 0)
+            #expect(FileExposure(of: file, isForRoot: true) == nil)
+        }
+    }
+
     @Test("in a folder with the sticky bit no user can replace a file of another one")
     func sticky() throws {
         try Self.withFiles { folder in

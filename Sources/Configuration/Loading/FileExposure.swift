@@ -2,22 +2,31 @@
 
 import Linux
 
-/// A path through which every user of the machine can change a configuration. This is dangerous, because torpord runs
-/// the configured programs with its own rights, or as any user if torpord runs as root.
+/// A path through which every user of the machine, or another user than root, can change a configuration of root. This
+/// is dangerous, because torpord runs the configured programs with its own rights, or as any user if torpord runs as
+/// root.
 public struct FileExposure: Sendable, Hashable {
-    /// The path to which every user may write: the file itself, its folder, or a folder further up.
+    /// The path to which other users may write: the file itself, its folder, or a folder further up.
     public let path: String
     /// What is wrong and what to do about it, as a sentence whose subject is the file.
     public let sentence: String
 
     /// Examines a file or folder, and all folders on its path, following symlinks. Nil if only its owner and group may
-    /// change it, or if it does not exist.
-    public init?(of path: String) {
+    /// change it, and its owner is root if root asks (`isForRoot`), or if it does not exist.
+    public init?(of path: String, isForRoot: Bool = Users.effectiveUID == 0) {
         guard let status = try? File.status(path) else { return nil }
         let real = (try? File.realPath(path)) ?? path
         if Self.isOpen(status) {
             let verb = status.kind == .directory ? "add files here" : "change it"
             self.init(path: real, sentence: "every user can \(verb): ‘chmod o-w \(real)’")
+            return
+        }
+        if isForRoot, status.uid != 0 {
+            self.init(
+                path: real,
+                sentence: "its owner (user \(status.uid)) can change it, and so run programs as root where root's "
+                    + "supervisor uses it: ‘chown root \(real)’"
+            )
             return
         }
         for start in real == path ? [real] : [real, path] {
@@ -27,6 +36,14 @@ public struct FileExposure: Sendable, Hashable {
                     self.init(
                         path: next,
                         sentence: "every user can replace it, since everyone may write to \(next): ‘chmod o-w \(next)’"
+                    )
+                    return
+                }
+                if isForRoot, let owner = try? File.status(next).uid, owner != 0 {
+                    self.init(
+                        path: next,
+                        sentence: "the owner of \(next) (user \(owner)) can replace it, and so run programs as root where "
+                            + "root's supervisor uses it: copy it to a folder of root, such as /etc/torpor/conf.d"
                     )
                     return
                 }
