@@ -211,6 +211,7 @@ extension ControlService {
             // Load the stored data of a new app before the app is launched.
             for app in new { supervisor.persistence.added(app) }
         }
+        supervisor.suspendAsBefore(new.map(\.id))
         guard let reply else { return }
         wait(for: entries, applied, reply)
     }

@@ -49,8 +49,8 @@ extension Supervisor {
     }
 
     /// After the launches, suspends the apps that a user had left suspended.
-    func suspendAsBefore(_ launched: [(app: AppID, foreground: Bool)]) {
-        for (id, _) in launched {
+    package func suspendAsBefore(_ launched: [AppID]) {
+        for id in launched where coordinator.machine(id).isAlive || coordinator.machine(id).isWaitingToLaunch {
             switch apps[id].kept.goalOfPerson {
             case .suspended:
                 note(apps[id], .asLeft, text: "will be suspended, as a user left it before this start")

@@ -303,7 +303,7 @@ package final class Supervisor: Room {
         shutdown.goOn()
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
-        suspendAsBefore(first)
+        suspendAsBefore(first.map(\.app))
         snapshots.takeStock()
         note(
             .started,

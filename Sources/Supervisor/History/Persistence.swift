@@ -107,8 +107,9 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         }
         switch row.goal.flatMap(Goal.init) {
         case .active, .inactive: change.launchesNew = true
-        case .background: change.launchesNew = false
-        case .suspended, .notRunning: change.launchesNew = nil
+        // A suspended app is suspended again after its launch.
+        case .background, .suspended: change.launchesNew = false
+        case .notRunning: change.launchesNew = nil
         case nil: break
         }
     }

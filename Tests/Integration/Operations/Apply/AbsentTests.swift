@@ -21,11 +21,14 @@ import Varlink
             """
         )
         let late = Apps.sleeper("late") + web
+        // A mount that came late must not leave a suspended app down.
+        let asleep = Apps.sleeper("asleep")
         let other = Apps.sleeper("other")
-        let daemon = try Daemon(other + late)
+        let daemon = try Daemon(other + late + asleep)
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("late", "active")
         try daemon.done(.stop, "late")
+        try daemon.done(.suspend, "asleep")
         try daemon.done(.start, "web", { $0.background = true })
         kill(try daemon.process(of: "web"), SIGSEGV)
         try daemon.eventually("its report is there") { try Self.reports(daemon) == 1 }
@@ -45,8 +48,10 @@ import Varlink
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("other", "active")
         #expect(try daemon.list().map(\.name) == ["other"])
-        let reply = try daemon.apply(other + late) { $0.wait = true }
+        let reply = try daemon.apply(other + late + asleep) { $0.wait = true }
         #expect(reply.apps.allSatisfy { $0.ok }, "\(reply)")
+        #expect(reply.lines.contains("asleep: added, launched"), "\(reply.lines)")
+        try daemon.waitFor("asleep", "suspended")
         // A user had stopped it.
         #expect(try daemon.summary("late").state == "not-running" && daemon.summary("late").incarnation == last)
         #expect(try daemon.mailbox().mail.map(\.payload) == [.int(1)])
