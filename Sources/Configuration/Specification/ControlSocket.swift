@@ -17,12 +17,19 @@ public enum ControlSocket {
     public static func search() -> (path: String, isFallback: Bool) {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return (path, false) }
         let own = own
+        // Programs that cron, sudo or su starts have no XDG_RUNTIME_DIR, but their user may have a supervisor at the
+        // usual place, which belongs to the user alone.
+        let user = Users.effectiveUID
+        if user != 0, ThisProcess.environment("XDG_RUNTIME_DIR") == nil, !File.exists(own) {
+            let usual = Self.own(of: user, home: ThisProcess.environment("HOME") ?? "/")
+            if (try? File.status(usual).uid) == user { return (usual, false) }
+        }
         // Without XDG_RUNTIME_DIR, the directory of the socket is in /tmp, where another user may have created a
         // directory with its name.
         let owner = File.parent(of: own).flatMap { try? File.status($0) }?.uid
-        let isOthers = owner.map { $0 != 0 && $0 != Users.effectiveUID } ?? false
+        let isOthers = owner.map { $0 != 0 && $0 != user } ?? false
         guard isOthers || !File.exists(own) && File.exists(machines) else { return (own, false) }
-        return (machines, Users.effectiveUID != 0)
+        return (machines, user != 0)
     }
 
     /// The path of the control socket of this user's own supervisor.
