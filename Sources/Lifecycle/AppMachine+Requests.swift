@@ -114,7 +114,8 @@ extension AppMachine {
         let foreground = isWanted && (!rules.hasScenes || bringScenesBack())
         switch phase {
         case .notRunning:
-            if failed { ledger = [] }
+            // A user who starts an app that crashes has probably mended it, so its restarts are counted anew.
+            if failed || reason == .user { ledger = [] }
             failed = false
             attempt = reason == .restart ? attempt : 0
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)

@@ -288,6 +288,19 @@ struct EndingTests {
         }
     }
 
+    @Test("a user who starts an app that waits for its restart begins the count of restarts anew")
+    func startAgain() throws {
+        var bench = Bench { $0.backoff.limit = 1 }
+        try bench.launch()
+        for _ in 0..<3 {
+            guard case .restart = try bench.end(crash).next else {
+                Issue.record("it was given up")
+                return
+            }
+            try bench.launch()
+        }
+    }
+
     @Test("stable_after counts running time, and not the time spent suspended")
     func stable() throws {
         for (running, suspended, expected) in [(4, 1000, 200), (11, 0, 100)] {
