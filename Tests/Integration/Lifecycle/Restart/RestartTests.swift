@@ -110,6 +110,28 @@ import TorporAPI
         }
     }
 
+    @Test("A start of a oneshot app that waits for another one first ends when its work is done again")
+    func oneshotAgain() throws {
+        let toml = """
+            [apps.db]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            ready = { command = ["/bin/sleep", "0.2"], timeout = "60s" }
+            [apps.job]
+            type = "oneshot"
+            exec = ["/bin/sh", "-c", "echo done >> @D/work"]
+            launch = "on-demand"
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            for count in 1...2 {
+                #expect(try daemon.verb(.start, "job").message?.contains("has done its work") == true)
+                #expect(try File.readString(daemon.directory + "/work").split(separator: "\n").count == count)
+                try daemon.done(.stop, "db")
+            }
+        }
+    }
+
     @Test("A oneshot app that has done its work satisfies those that require it, and comes first")
     func oneshot() throws {
         let toml = """
