@@ -6,8 +6,8 @@ package import SystemPackage
 import TorporAPI
 import Varlink
 
-/// The state archives of one app on disk. The next launch gets `current`; `set-aside` is the archive with which a
-/// launch failed.
+/// The state archives of one app on disk. The next launch gets `current`; `set-aside`, `set-aside.2` and so on are the
+/// archives with which launches failed.
 ///
 /// Most functions block on the disk: call them on the threads of ``StateArchives``.
 package struct ArchiveFolder: Sendable {
@@ -18,7 +18,6 @@ package struct ArchiveFolder: Sendable {
     /// not exist yet, but the link's folder does.
     var mirror: String?
     package var current: String { path + "/current" }
-    package var aside: String { path + "/set-aside" }
 
     private static let draft = ".new-"
 
@@ -34,10 +33,8 @@ package struct ArchiveFolder: Sendable {
 
     /// The archive for the next launch. Reads only the directory, so it does not block on a disk that hangs.
     package var found: Found? { Self.found(current) }
-    /// The archive that was set aside last; nil if there is none.
-    package var foundAside: Found? { Self.found(aside) }
 
-    private static func found(_ path: String) -> Found? {
+    static func found(_ path: String) -> Found? {
         guard let status = try? File.status(path, followLinks: false), status.kind == .regular else { return nil }
         return Found(path: path, bytes: status.size, savedAt: status.modifiedMicroseconds)
     }
@@ -126,26 +123,13 @@ package struct ArchiveFolder: Sendable {
         }
     }
 
-    /// Renames the current archive to `set-aside`, so that no launch gets it; an archive set aside earlier is
-    /// replaced. It is no error if there is no current archive.
-    package func setAside() throws(Errno) {
-        removeMirror()
-        do throws(Errno) {
-            try File.rename(current, aside)
-        } catch {
-            if error == .noSuchFileOrDirectory || error == .notDirectory { return }
-            throw error
-        }
-        try Self.synchronise(path)
-    }
-
     /// Removes the folder with everything in it.
     package func remove() throws(Errno) {
         removeMirror()
         try File.removeTree(path)
     }
 
-    private func removeMirror() { if let mirror { try? File.remove(mirror) } }
+    func removeMirror() { if let mirror { try? File.remove(mirror) } }
 
     /// Links the current archive at ``mirror``, if the folder of the link exists. Nothing depends on the link's
     /// durability: from the next launch on, the app may read the archive itself.
@@ -190,7 +174,7 @@ package struct ArchiveFolder: Sendable {
         }
     }
 
-    private static func synchronise(_ directory: String) throws(Errno) {
+    static func synchronise(_ directory: String) throws(Errno) {
         let opened = try File.open(directory, .directory)
         try File.synchronise(opened.raw)
     }

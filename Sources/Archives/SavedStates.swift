@@ -211,15 +211,28 @@ package final class SavedStates: Room, LifecycleObserver {
 
     /// Sets a scene's archive aside, so that the scene does not get it again.
     package func setAside(of app: AppRuntime, scene: String, _ why: String) {
-        let folder = archives(of: app, scene: scene)
-        note(
-            app,
-            .stateSetAside,
-            text: "continues without the saved state of its scene \(scene): \(why); it is kept as \(folder.aside)"
-        )
-        folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
-            guard let app, case .failure(let failure) = outcome else { return }
-            self?.log.warning("\(app.name): the state archive of its scene \(scene) cannot be set aside: \(failure)")
+        let run = machine(app).incarnation
+        folders.setAside(in: archives(of: app, scene: scene)) { [weak self, weak app] outcome in
+            guard let self, let app else { return }
+            let text = "continues without the saved state of its scene \(scene): \(why)"
+            let rest = Self.sentence(outcome) { "; it is kept as \($0)" }
+            self.recorder.note(app, .stateSetAside, incarnation: run, text: text + rest)
+        }
+    }
+
+    /// What an event says of an archive after the reason why it was set aside. `remedy` is given the archive's path.
+    private static func sentence(
+        _ outcome: Result<ArchiveFolder.Aside?, ArchiveFailure>,
+        _ remedy: (String) -> String
+    ) -> String {
+        switch outcome {
+        case .failure(.failed(let reason)), .failure(.refused(let reason)):
+            return "; it could not be set aside: \(reason)"
+        // Nothing is larger than a limit here. Without an archive, the app has removed it itself.
+        case .failure(.tooLarge), .success(nil): return ""
+        case .success(let aside?):
+            let most = "; there were too many, so that earlier ones were removed: "
+            return remedy(aside.path) + (aside.removed.isEmpty ? "" : most + aside.removed.joined(separator: ", "))
         }
     }
 
@@ -278,7 +291,7 @@ package final class SavedStates: Room, LifecycleObserver {
         if app.restoration == .failed {
             // The launch with this archive failed, but an earlier torpord ended before it could set the archive aside.
             // Do so now.
-            if !folders.takesAway(folder) { setAside(app, folder) }
+            if !folders.takesAway(folder) { setAside(app, folder, "an earlier launch with it failed") }
             return nil
         }
         app.restoration = nil
@@ -348,24 +361,20 @@ package final class SavedStates: Room, LifecycleObserver {
         let folder = archives(of: app)
         app.restoration = .failed
         record(app)
-        setAside(app, folder)
-        note(
-            app,
-            .stateSetAside,
-            text: "continues without its saved state: \(why); ‘torpor state import \(app.name) --raw \(folder.aside)’ "
-                + "gives it back"
-        )
+        setAside(app, folder, why)
     }
 
-    private func setAside(_ app: AppRuntime, _ folder: ArchiveFolder) {
-        folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
+    private func setAside(_ app: AppRuntime, _ folder: ArchiveFolder, _ why: String) {
+        let run = machine(app).incarnation
+        folders.setAside(in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             self.changed(app)
-            if case .failure(let failure) = outcome {
-                // Before the next launch, torpord tries again to set the archive aside.
-                return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")
-            }
-            guard app.restoration == .failed else { return }
+            // Only now is it known which name it has, and whether another one had to be removed for it.
+            let rest = Self.sentence(outcome) { "; ‘torpor state import \(app.name) --raw \($0)’ gives it back" }
+            let text = "continues without its saved state: \(why)" + rest
+            self.recorder.note(app, .stateSetAside, incarnation: run, text: text)
+            // After a failure, torpord tries again before the next launch.
+            guard app.restoration == .failed, case .success = outcome else { return }
             app.restoration = nil
             self.record(app)
         }

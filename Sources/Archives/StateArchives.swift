@@ -18,7 +18,8 @@ final class StateArchives {
         case discard
         /// Set the archive's time to now, so that the archive is newer than the end of the app's last run.
         case renew
-        case setAside
+        /// Set the archive aside, and put down what became of it.
+        case setAside(Monitor<ArchiveFolder.Aside?>)
         case remove
 
         /// The content to save; nil if the work saves nothing.
@@ -58,7 +59,9 @@ final class StateArchives {
                     }
                 case .discard: try folder.discard()
                 case .renew: try folder.renew()
-                case .setAside: try folder.setAside()
+                case .setAside(let report):
+                    let aside = try folder.setAside()
+                    report.withLock { $0 = aside }
                 case .remove: try folder.remove()
                 }
                 return .success(0)
@@ -164,6 +167,15 @@ final class StateArchives {
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }
         }
+    }
+
+    /// Sets the folder's current archive aside. `completion` is called by the event loop, with nil if there was none.
+    func setAside(
+        in folder: ArchiveFolder,
+        _ completion: @escaping (Result<ArchiveFolder.Aside?, ArchiveFailure>) -> Void
+    ) {
+        let report = Monitor<ArchiveFolder.Aside?>(nil)
+        ask(.setAside(report), in: folder) { outcome in completion(outcome.map { _ in report.withLock { $0 } }) }
     }
 
     private func refusal(of size: Int, in folder: ArchiveFolder) -> String? {

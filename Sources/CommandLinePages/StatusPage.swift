@@ -144,7 +144,9 @@ package struct StatusPage {
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
-        add("set aside", status.archiveAside.map { "its saved state, " + Self.archive($0) + ", as \($0.path)" })
+        for aside in status.archivesAside {
+            add("set aside", "its saved state, " + Self.archive(aside) + ", as \(aside.path)")
+        }
         add("snapshot", status.snapshot.map(snapshot))
         for socket in status.sockets { add("socket", socket.text) }
         for announcement in status.announcements { add("announced", announcement.text) }

@@ -438,7 +438,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.outdated = machine.isAlive && app.isOutdated
         let archives = supervisor.savedStates.archives(of: app)
         status.archive = archives.found.map(ArchiveInfo.init)
-        status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
+        status.archivesAside = archives.foundAside.map(ArchiveInfo.init)
         status.snapshot = supervisor.snapshots.found(of: app)
         status.sockets = supervisor.wakes.sockets.sockets(of: app).map(\.info)
         status.announcements = announcements(of: app)

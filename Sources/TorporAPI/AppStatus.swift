@@ -113,39 +113,6 @@ public struct LogLine: Hashable, Sendable {
     }
 }
 
-/// A state archive of an app.
-public struct ArchiveInfo: Hashable, Sendable {
-    /// The path of the archive's file.
-    public var path: String
-    /// Size in bytes.
-    public var bytes: Int64
-    /// When the archive was saved, microseconds since 1970.
-    public var at: Int64
-
-    /// Memberwise initializer.
-    public init(path: String, bytes: Int64, at: Int64) {
-        self.path = path
-        self.bytes = bytes
-        self.at = at
-    }
-
-    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
-    public init(json: JSON) throws(FieldError) {
-        let fields = try Fields(json)
-        path = try fields.string("path")
-        bytes = try fields.int("bytes")
-        at = try fields.int("at")
-    }
-
-    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> ArchiveInfo? {
-        guard let json = fields[name], !json.isNull else { return nil }
-        return try ArchiveInfo(json: json)
-    }
-
-    /// Encodes the value as a JSON object.
-    public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
-}
-
 /// What suspends an app that is in the background, and when.
 public enum Suspender: String, Hashable, Sendable {
     /// An event woke the app: it is suspended again when the time for the event is over.
@@ -336,8 +303,8 @@ public struct AppStatus: Hashable, Sendable {
     public var outdated = false
     /// The state that the app saved. After a crash or an eviction, torpord passes it to the next launch.
     public var archive: ArchiveInfo?
-    /// A state archive that torpord no longer uses, because a launch with it failed; nil if there is none.
-    public var archiveAside: ArchiveInfo?
+    /// The state archives that torpord no longer uses, because launches with them failed; the first one first.
+    public var archivesAside: [ArchiveInfo] = []
     /// The app's snapshot from when it was last in the background; nil if there is none.
     public var snapshot: SnapshotInfo?
     /// The sockets that torpord has bound for the app.
@@ -421,7 +388,11 @@ public struct AppStatus: Hashable, Sendable {
         traced = try fields.optionalBool("traced") ?? false
         outdated = try fields.optionalBool("outdated") ?? false
         archive = try ArchiveInfo.optional(fields, "state_archive")
-        archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
+        archivesAside = try fields.list("states_set_aside") { json throws(FieldError) in try ArchiveInfo(json: json) }
+        // An earlier torpord keeps one, and names only that.
+        if archivesAside.isEmpty, let aside = try ArchiveInfo.optional(fields, "state_set_aside") {
+            archivesAside = [aside]
+        }
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         announcements = try fields.list("announcements") { json throws(FieldError) in try AnnouncementInfo(json: json) }
@@ -474,7 +445,8 @@ public struct AppStatus: Hashable, Sendable {
         object.append("traced", .bool(traced))
         object.append("outdated", .bool(outdated))
         object.append("state_archive", archive?.json ?? .null)
-        object.append("state_set_aside", archiveAside?.json ?? .null)
+        object.append("state_set_aside", archivesAside.last?.json ?? .null)
+        object.append("states_set_aside", .array(archivesAside.map(\.json)))
         object.append("snapshot", snapshot?.json ?? .null)
         object.append("sockets", .array(sockets.map(\.json)))
         object.append("announcements", .array(announcements.map(\.json)))

@@ -334,6 +334,7 @@ public enum ManagerInterface {
           outdated: bool,
           state_archive: ?Archive,
           state_set_aside: ?Archive,
+          states_set_aside: []Archive,
           snapshot: ?Snapshot,
           sockets: []Socket,
           announcements: []Announcement,

@@ -165,15 +165,80 @@ import Varlink
         _ = try save("one")
         for _ in 0..<2 { try folder.setAside() }
         #expect(folder.found == nil)
-        #expect(folder.foundAside?.bytes == 3)
+        #expect(folder.foundAside.map(\.bytes) == [3])
         _ = try save("four")
         try folder.setAside()
-        #expect(folder.foundAside?.bytes == 4)
+        #expect(folder.foundAside.map(\.bytes) == [3, 4])
         _ = try save("one")
         for _ in 0..<2 { try folder.discard() }
-        #expect(try File.list(folder.path) == ["set-aside"])
+        #expect(try File.list(folder.path).sorted() == ["set-aside", "set-aside.2"])
         for _ in 0..<2 { try folder.remove() }
         #expect(!File.exists(folder.path))
+    }
+
+    // MARK: Several that were set aside
+
+    /// Saves that text and sets it aside, after so many days. Returns the names of those that were removed for it.
+    private func setAside(_ text: String, after days: Int64 = 0) throws -> [String] {
+        _ = try folder.save(.bytes(Array(text.utf8)), limit: nil, owner: nil)
+        let now = Clock.realtimeMicroseconds() + days * 24 * 3600 * 1_000_000
+        let aside = try #require(try folder.setAside(now: now))
+        #expect(try File.readString(aside.path) == text && folder.found == nil)
+        return aside.removed.map { String($0.dropFirst(folder.path.utf8.count + 1)) }
+    }
+
+    private var aside: [String] { folder.foundAside.compactMap { try? File.readString($0.path) } }
+
+    @Test("the first one and the newest three are kept, and no name is given twice")
+    func many() throws {
+        for text in ["1", "2", "3", "4"] { #expect(try setAside(text).isEmpty) }
+        #expect(try setAside("5") == ["set-aside.2"])
+        #expect(try setAside("6") == ["set-aside.3"])
+        #expect(aside == ["1", "4", "5", "6"])
+        let names = ["set-aside", "set-aside.4", "set-aside.5", "set-aside.6"]
+        #expect(try File.list(folder.path).sorted() == names)
+        // What somebody put there by hand is neither counted nor touched.
+        for name in ["set-aside.1", "set-aside.07", "set-aside.x", "7"] { try File.write(folder.path + "/" + name, "") }
+        try File.makeDirectory(folder.path + "/set-aside.7")
+        #expect(try setAside("8") == ["set-aside.4"])
+        #expect(aside == ["1", "5", "6", "8"])
+        #expect(File.exists(folder.path + "/set-aside.8") && File.exists(folder.path + "/set-aside.07"))
+    }
+
+    @Test("one with the same bytes is kept once, in its place")
+    func equal() throws {
+        let large = String(repeating: "x", count: 200_000)
+        for text in ["1", large, "3", large + "y", large, "1"] { #expect(try setAside(text).isEmpty) }
+        #expect(try setAside(large + "z") == ["set-aside.2"])
+        #expect(aside == ["1", "3", large + "y", large + "z"])
+    }
+
+    @Test("after 30 days the first one goes before the second, if there are too many")
+    func old() throws {
+        for text in ["1", "2", "3"] { #expect(try setAside(text).isEmpty) }
+        #expect(try setAside("4", after: 400).isEmpty)
+        #expect(try setAside("5", after: 29) == ["set-aside.2"])
+        #expect(try setAside("6", after: 31) == ["set-aside"])
+        #expect(aside == ["3", "4", "5", "6"])
+    }
+
+    @Test("of large ones the first and the newest are kept")
+    func large() throws {
+        func plant(_ name: String) throws {
+            try File.makeDirectories(folder.path)
+            try File.write(folder.path + "/" + name, name)
+            let file = try File.open(folder.path + "/" + name, .readWrite)
+            try File.truncate(file.raw, to: ArchiveFolder.mostBytesAside / 2)
+        }
+        for name in ["set-aside", "set-aside.2"] { try plant(name) }
+        try plant("current")
+        #expect(try folder.setAside()?.removed == [folder.path + "/set-aside.2"])
+        #expect(try File.list(folder.path).sorted() == ["set-aside", "set-aside.3"])
+        // One that is larger than all may be does not cost the first one.
+        try plant("current")
+        try File.truncate(File.open(folder.current, .readWrite).raw, to: ArchiveFolder.mostBytesAside * 2)
+        #expect(try folder.setAside()?.removed == [folder.path + "/set-aside.3"])
+        #expect(folder.foundAside.map(\.bytes) == [32 << 20, 128 << 20])
     }
 
     // MARK: The threads
@@ -249,7 +314,9 @@ import Varlink
         try File.write(folder.current, "by hand")
         #expect(folder.foundInMirror == nil)
         #expect(try save("3") == 1 && folder.foundInMirror?.bytes == 1)
-        for takeAway in [folder.discard, folder.setAside, folder.remove] {
+        let (discard, remove) = (folder.discard, folder.remove)
+        let aside = { _ = try folder.setAside() }
+        for takeAway in [{ try discard() }, aside, { try remove() }] as [() throws -> Void] {
             _ = try save("again")
             try takeAway()
             #expect(try File.list(base + "/archives/desk@").isEmpty)

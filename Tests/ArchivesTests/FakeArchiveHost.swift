@@ -144,9 +144,12 @@ final class FakeArchives {
         try? File.readString(states.archives(of: shell.app(name)).current)
     }
 
-    /// The archive that was set aside.
-    func aside(_ name: String = "web") -> String? {
-        try? File.readString(states.archives(of: shell.app(name)).aside)
+    /// The archive that was set aside first.
+    func aside(_ name: String = "web") -> String? { allAside(name).first }
+
+    /// The archives that were set aside, the first one first.
+    func allAside(_ name: String = "web") -> [String] {
+        states.archives(of: shell.app(name)).foundAside.compactMap { try? File.readString($0.path) }
     }
 
     /// What the app's snapshot says, and of which run it is.

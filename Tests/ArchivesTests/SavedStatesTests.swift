@@ -120,6 +120,48 @@ import VarlinkServer
         #expect(archives.kept() == "good" && archives.aside() == "bad")
     }
 
+    @Test("The first of a trouble stays, and each event names what it leads to") func setAsideAgain() throws {
+        let archives = try restoring()
+        let folder = archives.states.archives(of: archives.shell.app("web")).path
+        func fail(_ state: String?) throws {
+            if let state {
+                try archives.shell.start("web")
+                archives.shell.engine.deliver(.ready, to: 0)
+                try archives.save(state)
+                try end(archives, .crashed)
+                try archives.shell.start("web")
+            }
+            try end(archives, .failed)
+        }
+        for state in [nil, "fresh", "fresh", "bad"] as [String?] { try fail(state) }
+        #expect(archives.allAside() == ["bad", "fresh"])
+        let told = archives.told("continues without its saved state")
+        #expect(told.count == 4)
+        for (text, name) in zip(told, ["set-aside", "set-aside.2", "set-aside.2", "set-aside"]) {
+            #expect(text.hasSuffix("; ‘torpor state import web --raw \(folder)/\(name)’ gives it back"), "\(text)")
+        }
+        for state in ["3", "4", "5"] { try fail(state) }
+        #expect(archives.allAside() == ["bad", "3", "4", "5"])
+        let last = try #require(archives.told("continues without its saved state").last)
+        #expect(last.contains("--raw \(folder)/set-aside.5’"))
+        #expect(last.hasSuffix("earlier ones were removed: \(folder)/set-aside.2"))
+    }
+
+    @Test("A torpord that ended before it set one aside: the next one does, and says so") func setAsideLater() throws {
+        let archives = try restoring()
+        let folder = archives.states.archives(of: archives.shell.app("web")).path
+        archives.shell.app("web").restoration = nil
+        try end(archives, .failed)
+        archives.shell.app("web").restoration = .failed
+        try archives.shell.start("web")
+        #expect(archives.given.last == .some(nil))
+        try archives.rest()
+        #expect(archives.kept() == nil && archives.allAside() == ["bad"])
+        let told = archives.told("continues without its saved state")
+        #expect(told.count == 1 && told[0].contains("--raw \(folder)/set-aside’"), "\(told)")
+        #expect(archives.shell.app("web").restoration == nil)
+    }
+
     @Test("A launch that begins before it is set aside goes without it, too") func launchedMeanwhile() throws {
         let archives = try restoring()
         archives.shell.engine.deliver(.mainExited(.exited(code: 1)), to: 0)

@@ -123,7 +123,7 @@ import TorporAPI
             #expect(daemon.records("web").filter { $0.hasPrefix("got ") } == ["got one", "got nothing"])
             let event = try daemon.waitForEvent("web", "continues without its saved state")
             #expect(event.text.contains("restored it failed"))
-            try daemon.eventually("it is aside") { try daemon.status("web").archiveAside != nil }
+            try daemon.eventually("it is aside") { try !daemon.status("web").archivesAside.isEmpty }
             #expect(try daemon.status("web").archive == nil)
             #expect(try String(contentsOfFile: daemon.archive("set-aside"), encoding: .utf8) == "one")
             // What it saves then is not touched by what was before.
@@ -221,6 +221,8 @@ import TorporAPI
             try self.start(daemon, gets: "nothing")
             try daemon.plant("one")
             try daemon.plant("old", as: "set-aside")
+            try daemon.plant("older", as: "set-aside.2")
+            #expect(try daemon.status("web").archivesAside.map(\.path).count == 2)
             try daemon.apply("")
             try daemon.eventually("it is gone") { !File.exists(daemon.directory + "/s/archives/web") }
         }

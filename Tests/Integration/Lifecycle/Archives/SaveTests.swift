@@ -176,7 +176,7 @@ import Varlink
             #expect(try !daemon.verb(.start, "web").ok)
             try daemon.waitFor("web", "not-running")
             #expect(try daemon.status("web").archive?.bytes == 4)
-            #expect(try daemon.status("web").archiveAside == nil)
+            #expect(try daemon.status("web").archivesAside.isEmpty)
         }
     }
 
@@ -190,7 +190,7 @@ import Varlink
             #expect(try self.launchMessages(daemon).contains("restoreState"))
             let event = try daemon.waitForEvent("web", "continues without its saved state")
             #expect(event.text.contains("version 3 is too new"))
-            try daemon.eventually("it is aside") { try daemon.status("web").archiveAside?.bytes == 3 }
+            try daemon.eventually("it is aside") { try daemon.status("web").archivesAside.map(\.bytes) == [3] }
             try self.crash(daemon)
             try daemon.done(.start, "web")
             #expect(try !self.launchMessages(daemon).contains("restoreState"))
@@ -210,7 +210,7 @@ import Varlink
                 let summary = try daemon.summary("web")
                 return summary.incarnation == 3 && summary.state == "active"
             }
-            try daemon.eventually("it is aside") { try daemon.status("web").archiveAside?.bytes == 6 }
+            try daemon.eventually("it is aside") { try daemon.status("web").archivesAside.map(\.bytes) == [6] }
             #expect(try daemon.messages(incarnation: 3).first == "willFinishLaunching")
             #expect(try !daemon.messages(incarnation: 3).contains("restoreState"))
         }
