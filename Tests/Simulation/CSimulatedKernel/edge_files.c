@@ -308,10 +308,19 @@ int posix_fallocate(int fd, off_t offset, off_t size)
 
 MAKES_DESCRIPTOR(int, memfd_create, (const char *name, unsigned flags), (name, flags))
 MAKES_DESCRIPTOR(int, eventfd, (unsigned value, int flags), (value, flags))
-MAKES_DESCRIPTOR(int, epoll_create1, (int flags), (flags))
 MAKES_DESCRIPTOR(int, pipe2, (int fds[2], int flags), (fds, flags))
 MAKES_DESCRIPTOR(int, dup, (int fd), (fd))
 MAKES_DESCRIPTOR(int, inotify_init1, (int flags), (flags))
+
+int epoll_create1(int flags)
+{
+    if (sim_is_torpord) {
+        sim_count_call();
+        sim_world->epolls++;
+    }
+    FAIL(SIM_FAULT_DESCRIPTORS, EMFILE);
+    return REAL(epoll_create1)(flags);
+}
 
 static int control(int fd, int operation, long argument)
 {

@@ -441,10 +441,17 @@ static void serve(size_t size, struct sim_event *event)
     }
 }
 
+// Nothing was there, and torpord has not run since.
+static int knows_of_none;
+
+void sim_keeper_looks_again(void) { knows_of_none = 0; }
+
 int sim_keeper_has_request(void)
 {
     char byte;
-    return connection >= 0 && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (!knows_of_none)
+        knows_of_none = connection < 0 || recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+    return !knows_of_none;
 }
 
 int sim_keeper_turn(struct sim_event *event)

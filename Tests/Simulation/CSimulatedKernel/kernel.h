@@ -42,6 +42,8 @@ struct sim_wait {
     int64_t deadline;  // INT64_MAX: none
     void *one, *other;
     int count, is_signalled;
+    int is_descriptors;  // what it waits for may come from other processes
+    int epoll;           // the only descriptor of those; 0: not so
 };
 // Returns 1 when it is ready, 0 at the deadline.
 int sim_wait_for(struct sim_wait *wait);
@@ -49,6 +51,8 @@ void sim_fire_timers(void);
 int64_t sim_timer_deadline(void);
 void sim_forget_timer(int fd);
 void sim_yield_to_simulator(void);
+// torpord ran: the keeper may have something to read.
+void sim_keeper_looks_again(void);
 void sim_baton_begin(void);
 
 // Paths: where a file of the kernel really is, or -1 and errno. Returns 0: `path` as it is, 1: `to`.

@@ -64,6 +64,8 @@ struct sim_world {
     int32_t torpord;          // its pid
     int32_t is_ready;         // torpord gave way although it had something to do
     uint32_t threads;         // of torpord, that have something to do
+    int32_t epoll;            // torpord's, by which alone it can have something to do before its deadline; -1: none
+    uint32_t epolls;          // counts those that were made: a number may be used again
     uint64_t trace_hash, trace_size;
     char root[128];           // what stands before /proc and such
     char trace[SIM_TRACE];
@@ -131,6 +133,8 @@ void sim_keeper_reset(void);  // another keeper: nothing is held, and no slot is
 void sim_prepare(char *const arguments[]);
 int sim_fork(void);
 int sim_wait_any(int *status);
+// From now on only this processor is used, of those that may be: of two that wait for each other one runs at a time.
+void sim_pin(int number);
 void sim_lock(uint64_t seed);  // waits while another run has the same seed, and so the same folder
 void sim_exit(int status) __attribute__((noreturn));
 void sim_set_alarm(unsigned seconds);
