@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,7 +266,7 @@ int pthread_cond_signal(pthread_cond_t *condition)
 // MARK: The simulator's side
 
 static pid_t child;
-static int to_child = -1, from_child = -1;
+static int to_child = -1, from_child = -1, empty_file = -1;
 
 void sim_yield_to_simulator(void)
 {
@@ -279,6 +280,8 @@ int sim_start_torpord(void (*body)(void), int keeper_socket)
     int down[2], up[2];
     if (pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
         return -1;
+    if (empty_file < 0)
+        empty_file = memfd_create("made-up", MFD_CLOEXEC);
     static int32_t count = 20;
     sim_world->torpord = ++count;
     sim_world->calls = 0;
@@ -289,15 +292,16 @@ int sim_start_torpord(void (*body)(void), int keeper_socket)
         return -1;
     if (child == 0) {
         // The same numbers each time; above all that it opens itself.
-        dup2(down[0], 900);
-        dup2(up[1], 901);
-        dup2(keeper_socket, 902);
-        close_range(3, 899, 0);
-        close_range(903, ~0u, 0);
-        fcntl(900, F_SETFD, FD_CLOEXEC);
-        fcntl(901, F_SETFD, FD_CLOEXEC);
-        from_simulator = 900;
-        to_simulator = 901;
+        dup2(down[0], SIM_FROM_SIMULATOR);
+        dup2(up[1], SIM_TO_SIMULATOR);
+        dup2(keeper_socket, SIM_KEEPER_SOCKET);
+        dup3(empty_file, SIM_EMPTY_FILE, O_CLOEXEC);
+        close_range(3, SIM_FROM_SIMULATOR - 1, 0);
+        close_range(SIM_EMPTY_FILE + 1, ~0u, 0);
+        fcntl(SIM_FROM_SIMULATOR, F_SETFD, FD_CLOEXEC);
+        fcntl(SIM_TO_SIMULATOR, F_SETFD, FD_CLOEXEC);
+        from_simulator = SIM_FROM_SIMULATOR;
+        to_simulator = SIM_TO_SIMULATOR;
         setpgid(0, 0);
         sim_baton_begin();
         char byte;
@@ -392,7 +396,7 @@ int sim_torpord_descriptors(char *list, size_t size)
         return 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_DESCRIPTORS;) {
         int fd = atoi(entry->d_name);
-        if (fd >= 3 && !(fd >= 900 && fd <= 901))
+        if (fd >= 3 && fd != SIM_FROM_SIMULATOR && fd != SIM_TO_SIMULATOR && fd != SIM_EMPTY_FILE)
             open[count++] = fd;
     }
     qsort(open, (size_t)count, sizeof *open, compare);

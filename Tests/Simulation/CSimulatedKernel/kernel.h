@@ -36,6 +36,9 @@ int sim_fails_in(enum sim_fault fault, const char *function);
 #define sim_fails(fault) sim_fails_in(fault, __func__)
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// Descriptors of torpord's process that are the simulation's own.
+enum { SIM_FROM_SIMULATOR = 900, SIM_TO_SIMULATOR, SIM_KEEPER_SOCKET, SIM_EMPTY_FILE };
+
 // What a thread waits for. Times are CLOCK_MONOTONIC.
 struct sim_wait {
     int (*is_ready)(struct sim_wait *wait);
@@ -59,6 +62,12 @@ void sim_baton_begin(void);
 int sim_translate(const char *path, char *to, size_t size);
 // Opens a file whose content is made up; -2: it is none of those.
 int sim_open_made_up(const char *path);
+// What remains of the content of such a file goes to `to`; -2: it is none of those.
+ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset);
+enum { SIM_FROM_WHERE_IT_IS = -1 };  // as an offset
+void sim_forget_made_up(int fd);
+// Before something else is done with it: a file of the real kernel gets the content.
+void sim_make_real(int fd);
 
 #define FAIL(fault, error)                                                                                             \
     do {                                                                                                               \
