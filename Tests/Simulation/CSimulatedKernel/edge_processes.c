@@ -26,7 +26,7 @@ static struct sim_process *behind(int fd)
     struct stat status;
     if (REAL(fstat)(fd, &status) < 0 || !S_ISFIFO(status.st_mode))
         return NULL;
-    for (int i = 0; i < SIM_PROCESSES; i++)
+    for (int i = 0; i < sim_world->places; i++)
         if (sim_world->processes[i].pid != 0 && sim_world->processes[i].inode == status.st_ino)
             return &sim_world->processes[i];
     return NULL;
@@ -255,8 +255,9 @@ static int open_of_process(int32_t pid, const char *file)
                        process->comm, process->state, pid, process->parent,
                        (unsigned long long)(process->pending >> 1));
     if (strcmp(file, "environ") == 0)
-        return process->state == 'Z' ? made_up("%s", "")
-                                     : descriptor_with(process->environment, process->environment_size);
+        return process->state == 'Z' || process == &own
+                   ? made_up("%s", "")
+                   : descriptor_with(sim_environment(process), process->environment_size);
     if (strcmp(file, "cgroup") == 0)
         return made_up("0::/\n");
     if (strcmp(file, "cmdline") == 0 || strcmp(file, "comm") == 0)
@@ -264,7 +265,7 @@ static int open_of_process(int32_t pid, const char *file)
     if (strcmp(file, "children") == 0) {
         char text[1024] = "";
         size_t used = 0;
-        for (int i = 0; i < SIM_PROCESSES && used + 16 < sizeof text; i++)
+        for (int i = 0; i < sim_world->places && used + 16 < sizeof text; i++)
             if (sim_world->processes[i].pid != 0 && sim_world->processes[i].parent == pid)
                 used += (size_t)snprintf(text + used, sizeof text - used, "%d ", sim_world->processes[i].pid);
         return descriptor_with(text, used);

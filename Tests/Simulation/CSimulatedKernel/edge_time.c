@@ -204,7 +204,7 @@ int sched_yield(void)
         return REAL(sched_yield)();
     sim_count_call();
     // Others get a processor: what was sent may arrive.
-    for (int i = 0; i < SIM_PROCESSES; i++) {
+    for (int i = 0; i < sim_world->places; i++) {
         struct sim_process *process = sim_at(i);
         if (process != NULL && process->state == 'S' && process->pending & 1ull << SIGSTOP && sim_random(3) == 0) {
             process->pending &= ~(1ull << SIGSTOP);
