@@ -115,7 +115,7 @@ struct DockerRunTests {
         ]
     )
     func ports(given: String, port: String, remark: String) throws {
-        let found = try imported("docker run --name web -p \(given) -p 1:1 img\n")
+        let found = try imported("docker run --name web -p '\(given)' -p 1:1 img\n")
         #expect(try found["web"].container?.ports == [port, "1:1"].filter { !$0.isEmpty })
         let isSaid = found.remarks("web").contains { !remark.isEmpty && $0.contains(remark) }
         #expect(isSaid == !remark.isEmpty, "\(found.remarks("web"))")
