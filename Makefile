@@ -53,7 +53,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-audit test-stress test-sanitize fuzz test-parts test-systemd test-vm test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-audit test-stress test-sanitize fuzz test-parts test-systemd test-vm test-podman5 test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -107,6 +107,10 @@ test-systemd: release ## The package on a booted systemd, in a container (root; 
 test-vm: release ## The package on Debian's own kernel with every cgroup controller, in emulation (root; FILTER=… for some)
 	@scripts/install-packages $(MACHINES) qemu-system-x86 cpio
 	@scripts/run-machine-tests vm $(FILTER)
+
+test-podman5: build ## The tests of containers with the podman 5 of Debian trixie, in a tree made once (root; FILTER=… for some)
+	@scripts/install-packages mmdebstrap
+	@scripts/test-podman5 $(FILTER)
 
 test-cluster: release ## A cluster of three nodes from which everything is taken away, with Pacemaker (root; SHORT=1; ARGS=--stay)
 	@scripts/install-packages $(DEB) $(MACHINES) iproute2

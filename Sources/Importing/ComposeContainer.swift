@@ -27,10 +27,10 @@ struct ComposeContainer {
     /// all other keys.
     static let known: Set = [
         "annotations", "build", "cap_add", "cap_drop", "configs", "container_name", "devices", "dns", "dns_opt",
-        "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
-        "mac_address", "mem_reservation", "network_mode", "networks", "oom_score_adj", "pid", "platform", "privileged",
-        "pull_policy", "read_only", "runtime", "secrets", "security_opt", "shm_size", "stdin_open", "sysctls", "tmpfs",
-        "tty", "userns_mode", "uts", "volumes", "volumes_from", "attach", "logging",
+        "dns_search", "domainname", "expose", "extra_hosts", "gpus", "hostname", "image", "init", "ipc", "label_file",
+        "links", "mac_address", "network_mode", "networks", "pid", "platform", "privileged", "pull_policy", "read_only",
+        "runtime", "secrets", "security_opt", "shm_size", "stdin_open", "sysctls", "tmpfs", "tty", "userns_mode", "uts",
+        "volumes", "volumes_from", "attach", "logging",
     ]
 
     mutating func read(into program: inout ImportedProgram) {
@@ -195,12 +195,15 @@ struct ComposeContainer {
 
     private mutating func ports(_ program: inout ImportedProgram) {
         var ports: [String] = []
+        func add(_ text: String, _ place: SourceLine?) {
+            if let port = ContainerValues.port(text, at: place, &program) { ports.append(port) }
+        }
         for port in node["ports"]?.list ?? [] {
             if let text = port.text {
                 if text.isEmpty || text.hasSuffix(":") {
                     program.remark("the port \(quoted(text)) is incomplete, and is left out", at: port.place)
                 } else {
-                    add(text, to: &ports, port.place, &program)
+                    add(text, port.place)
                 }
                 continue
             }
@@ -209,25 +212,11 @@ struct ComposeContainer {
             let published = port["published"]?.text
             let protocolName = port["protocol"]?.text.map { $0 == "tcp" ? "" : "/" + $0 } ?? ""
             let outside = published.map { $0 + ":" } ?? (host.isEmpty ? "" : ":")
-            add(host + outside + target + protocolName, to: &ports, port.place, &program)
+            add(host + outside + target + protocolName, port.place)
         }
         put("ports", ports)
         if program["instances"] != nil, ports.contains(where: { $0.contains(":") }) {
             program.remark("its instances would publish the same port: write %i into ports, such as \"808%i:80\"")
-        }
-    }
-
-    /// Adds a port. docker takes a free one of a range for one port of the container; podman refuses that.
-    private func add(
-        _ text: String,
-        to ports: inout [String],
-        _ place: SourceLine?,
-        _ program: inout ImportedProgram
-    ) {
-        let (port, isFirst) = ContainerValues.port(text)
-        ports.append(port)
-        if isFirst {
-            program.remark("the port \(quoted(text)) is \(port) here: podman takes no free one of a range", at: place)
         }
     }
 
@@ -413,7 +402,7 @@ struct ComposeContainer {
             }
         }
         put("secrets", secrets)
-        put("devices", texts("devices"))
+        put("devices", texts("devices") + graphicsCards(&program))
     }
 
     private mutating func rights(_ program: inout ImportedProgram) {
@@ -478,10 +467,7 @@ struct ComposeContainer {
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }
         for (name, value) in pairs("annotations") { arguments.append("--annotation=\(name)=\(value)") }
-        if !texts("oom_score_adj").isEmpty {
-            program.remark("oom_score_adj is left out: resources sets it, as in resources.active.oom_score_adj")
-        }
-        for key in ["domainname", "runtime", "label_file", "mem_reservation"] where !texts(key).isEmpty {
+        for key in ["domainname", "runtime", "label_file"] where !texts(key).isEmpty {
             program.remark("\(key) is left out: podman-run(1) may have an option for it, which goes into args")
         }
     }

@@ -43,9 +43,8 @@ struct ComposeService {
         "logging": "its output is in the log directory: ‘torpor logs’ shows it",
         "tty": "it runs without a terminal",
         "secrets": "give it paths on the machine", "configs": "give it paths on the machine",
-        "cpu_shares": shares, "cpu_count": shares, "cpu_percent": shares, "cpu_period": shares, "cpu_quota": shares,
-        "cpu_rt_period": shares, "cpu_rt_runtime": shares, "cpuset": shares, "blkio_config": shares,
-        "mem_reservation": shares, "oom_score_adj": shares, "oom_kill_disable": shares,
+        "cpu_count": shares, "cpu_percent": shares, "cpu_rt_period": shares, "cpu_rt_runtime": shares,
+        "cpuset": PodmanOption.processors, "oom_kill_disable": shares,
         "memswap_limit": "swap is the machine's", "mem_swappiness": "swap is the machine's",
         "post_start": "before_start runs commands for it, before it starts",
         "pre_stop": "after_stop runs commands for it, after it has ended",
@@ -53,7 +52,8 @@ struct ComposeService {
     private static let known: Set = [
         "command", "entrypoint", "environment", "env_file", "working_dir", "user", "depends_on", "restart",
         "stop_signal", "stop_grace_period", "healthcheck", "mem_limit", "deploy", "labels", "profiles", "scale",
-        "ports", "group_add", "ulimits", "pids_limit", "cpus", "extends",
+        "ports", "group_add", "ulimits", "pids_limit", "cpus", "extends", "mem_reservation", "cpu_shares",
+        "cpu_period", "cpu_quota", "oom_score_adj", "blkio_config",
     ]
 
     func read(into program: inout ImportedProgram) {
@@ -80,8 +80,11 @@ struct ComposeService {
         for (key, value) in node.members ?? [] where !known.contains(key) && !key.hasPrefix("x-") {
             if value.isNull || value.list?.isEmpty == true { continue }
             let reason =
-                Self.containers[key] == nil
-                ? "it is not a key of a compose file" : "podman-run(1) may have an option for it, which goes into args"
+                switch key {
+                case "cpuset": PodmanOption.processors
+                case _ where Self.containers[key] == nil: "it is not a key of a compose file"
+                default: "podman-run(1) may have an option for it, which goes into args"
+                }
             leftOut.add(key, because: reason, at: value.place)
         }
         program.remark(leftOut)
@@ -278,6 +281,7 @@ struct ComposeService {
         if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer {
             ContainerValues.tasks(number, &program)
         }
+        shares(deploy?["resources"]?["reservations"], &program)
         for (name, rule) in node["ulimits"]?.members ?? [] {
             if let text = rule.text {
                 ContainerValues.limit(name, text, &program)
@@ -297,8 +301,41 @@ struct ComposeService {
         for (key, value) in deploy?.members ?? [] where !["resources", "replicas", "restart_policy"].contains(key) {
             program.remark("deploy.\(key) is not translated", at: value.place)
         }
-        for (key, value) in deploy?["resources"]?.members ?? [] where key != "limits" {
+        for (key, value) in deploy?["resources"]?.members ?? [] where !["limits", "reservations"].contains(key) {
             program.remark("deploy.resources.\(key) is not translated", at: value.place)
+        }
+    }
+
+    /// Translates weights, reservations and the quota of processor time.
+    private func shares(_ reservations: DataNode?, _ program: inout ImportedProgram) {
+        if let text = node["mem_reservation"]?.text ?? reservations?["memory"]?.text {
+            ContainerValues.reservation(text, shown: "mem_reservation", &program)
+        }
+        for (key, value) in reservations?.members ?? []
+        where key != "memory" && (key != "devices" || project == nil) {
+            program.remark("deploy.resources.reservations.\(key) is not translated", at: value.place)
+        }
+        if let text = node["cpu_shares"]?.text {
+            ContainerValues.processorShares(text, shown: "cpu_shares", &program)
+        }
+        ContainerValues.quota(
+            node["cpu_quota"]?.text,
+            period: node["cpu_period"]?.text,
+            shown: ("cpu_quota", "cpu_period"),
+            &program
+        )
+        if let text = node["oom_score_adj"]?.text {
+            ContainerValues.killScore(text, shown: "oom_score_adj", &program)
+        }
+        for (key, value) in node["blkio_config"]?.members ?? [] {
+            if key == "weight", let text = value.text {
+                ContainerValues.diskWeight(text, shown: "blkio_config.weight", &program)
+            } else {
+                program.remark(
+                    "blkio_config.\(key) is not translated: the app's cgroup has no such limit",
+                    at: value.place
+                )
+            }
         }
     }
 

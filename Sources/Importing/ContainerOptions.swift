@@ -14,6 +14,9 @@ struct ContainerOptions {
     private var endsUnhealthy = false
     private var aliases: [String] = []
     private var entrypoint: [String]?
+    /// The period of the quota of processor time.
+    private var period: String?
+    private var quota: String?
     private var leftOut = LeftOutKeys()
     /// The name of the pod that the container is in; nil if it is in none.
     private(set) var pod: String?
@@ -95,8 +98,14 @@ struct ContainerOptions {
         _ program: inout ImportedProgram
     ) {
         switch name {
+        case "blkio-weight": ContainerValues.diskWeight(value, shown: shown, &program)
+        case "cpu-period": period = value
+        case "cpu-quota": quota = value
+        case "cpu-shares": ContainerValues.processorShares(value, shown: shown, &program)
         case "cpus": ContainerValues.processors(value, &program)
         case "memory": ContainerValues.memory(value, &program)
+        case "memory-reservation": ContainerValues.reservation(value, shown: shown, &program)
+        case "oom-score-adj": ContainerValues.killScore(value, shown: shown, &program)
         case "pids-limit":
             if let number = Int(value) { ContainerValues.tasks(number, &program) }
         case "ulimit":
@@ -129,8 +138,9 @@ struct ContainerOptions {
         case "security-opt":
             if let text = ContainerValues.security(value, folder: folder) { append(text, to: "security") }
         case "gpus":
-            append("nvidia.com/gpu=" + (value == "all" ? "all" : value), to: "devices")
-            program.remark("\(shown)=\(value) is a device of CDI here: the machine must have nvidia's", at: place)
+            for card in ContainerValues.graphicsCards(value) { append(card, to: "devices") }
+            program.remark("\(shown)=\(value) \(ContainerValues.cardRemark)", at: place)
+        case "publish": if let port = ContainerValues.port(value, at: place, &program) { append(port, to: "ports") }
         case "read-only": if value == "true" { table["read_only"] = .boolean(true) }
         case "pull":
             let policies = [
@@ -287,6 +297,7 @@ struct ContainerOptions {
         }
         ContainerValues.command(command, &program)
         named(program.name)
+        ContainerValues.quota(quota, period: period, shown: ("--cpu-quota", "--cpu-period"), &program)
         var whole: OrderedTable = [("image", TOMLValue.string(image))]
         for (key, value) in table { whole[key] = value }
         let keys = [

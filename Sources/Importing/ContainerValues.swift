@@ -18,20 +18,41 @@ enum ContainerValues {
         "shared", "slave", "private", "unbindable", "rshared", "rslave", "rprivate", "runbindable",
     ]
 
-    /// A port to publish in podman's syntax, which has an IPv6 address in brackets, and ranges of the same length. Of a
-    /// range for one port of the container the first is taken; `isFirst` says so.
-    static func port(_ text: String) -> (port: String, isFirst: Bool) {
+    /// A port to publish in podman's syntax, which has an IPv6 address in brackets. Of a range for one port of the
+    /// container the first is taken, since podman takes no free one of a range. Nil if docker and podman refuse the port,
+    /// because its ranges have different lengths.
+    static func port(_ text: String, at place: SourceLine?, _ program: inout ImportedProgram) -> String? {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let ending = parts.count > 1 ? "/" + parts[1] : ""
         var fields = (parts.first ?? "").split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard fields.count > 1, let inside = fields.popLast(), var outside = fields.popLast() else {
-            return (text, false)
+            return text
         }
         var address = fields.joined(separator: ":")
         if fields.count > 1, !address.hasPrefix("[") { address = "[\(address)]" }
         let isFirst = outside.contains("-") && !inside.contains("-")
         if isFirst { outside = String(outside.prefix { $0 != "-" }) }
-        return ((fields.isEmpty ? "" : address + ":") + outside + ":" + inside + ending, isFirst)
+        if let outer = length(outside), let inner = length(inside), outer != inner {
+            program.remark(
+                "the port \(quoted(text)) is left out: docker and podman refuse ranges of different lengths",
+                at: place
+            )
+            return nil
+        }
+        let port = (fields.isEmpty ? "" : address + ":") + outside + ":" + inside + ending
+        if isFirst {
+            program.remark("the port \(quoted(text)) is \(port) here: podman takes no free one of a range", at: place)
+        }
+        return port
+    }
+
+    /// How many ports a port or a range has; nil if the text is neither.
+    private static func length(_ text: String) -> Int? {
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0).map(Int.init) }
+        guard ends.count <= 2, let first = ends.first, let low = first, let last = ends.last, let high = last else {
+            return nil
+        }
+        return high - low + 1
     }
 
     static let hostProcesses =
@@ -112,10 +133,105 @@ enum ContainerValues {
             }
             return
         }
-        let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
-        let states = ["active", "inactive", "background"]
-        program["resources"] = .table(OrderedTable(states.map { ($0, .table([("cpu_max", share)])) }))
+        share("cpu_max", .string("\(max(1, Int((processors * 100).rounded())))%"), &program)
     }
+
+    /// Sets a key of `resources` for all states but the suspended one.
+    private static func share(_ key: String, _ value: TOMLValue, _ program: inout ImportedProgram) {
+        var states = OrderedTable<TOMLValue>()
+        if case .table(let members) = program["resources"] { states = members }
+        for state in ["active", "inactive", "background"] {
+            var profile = OrderedTable<TOMLValue>()
+            if case .table(let members) = states[state] { profile = members }
+            profile[key] = value
+            states[state] = .table(profile)
+        }
+        program["resources"] = .table(states)
+    }
+
+    /// Translates a quota of processor time in a period. Both are numbers of microseconds, or durations.
+    ///
+    /// - Parameter shown: the names of the two keys as remarks show them.
+    static func quota(
+        _ quota: String?,
+        period: String?,
+        shown: (quota: String, period: String),
+        _ program: inout ImportedProgram
+    ) {
+        func microseconds(_ text: String) -> Double? {
+            Double(text) ?? Amounts.compose(text).map { $0 * 1_000_000 }
+        }
+        guard let quota else {
+            if period != nil { program.remark("\(shown.period) is left out: it means nothing without \(shown.quota)") }
+            return
+        }
+        // The kernel's own period is 100 ms.
+        guard let time = microseconds(quota), let length = microseconds(period ?? "100000"), length > 0 else {
+            return program.remark("\(shown.quota) = \(quoted(quota)) is not a time in a period, and is left out")
+        }
+        // 0 and -1 mean no limit.
+        if time > 0 { processors("\(time / length)", &program) }
+    }
+
+    /// Translates a weight of docker's. `usual` is that of a container that sets none, and becomes 100, the weight of an
+    /// active app.
+    static func weight(
+        _ key: String,
+        _ text: String,
+        usual: Int,
+        shown: String,
+        _ program: inout ImportedProgram
+    ) {
+        guard let weight = Int(text), (0...1 << 20).contains(weight) else {
+            return program.remark("\(shown) = \(quoted(text)) is not a weight, and is left out")
+        }
+        // 0 means the usual weight.
+        guard weight > 0 else { return }
+        share(key, .integer(Int64(min(10_000, max(1, (weight * 100 + usual / 2) / usual)))), &program)
+    }
+
+    static func processorShares(_ text: String, shown: String, _ program: inout ImportedProgram) {
+        weight("cpu_weight", text, usual: 1024, shown: shown, &program)
+    }
+
+    static func diskWeight(_ text: String, shown: String, _ program: inout ImportedProgram) {
+        weight("io_weight", text, usual: 500, shown: shown, &program)
+    }
+
+    /// Translates a reservation of memory, which the kernel takes from the container only if no other has any to give.
+    static func reservation(_ text: String, shown: String, _ program: inout ImportedProgram) {
+        if let bytes = Amounts.bytes(text), bytes > 0 {
+            share("memory_low", .string(Amounts.size(bytes)), &program)
+        } else if text != "0" {
+            program.remark("\(shown) = \(quoted(text)) is not a size, and is left out")
+        }
+    }
+
+    static func killScore(_ text: String, shown: String, _ program: inout ImportedProgram) {
+        if let score = Int(text), (-1000...1000).contains(score) {
+            share("oom_score_adj", .integer(Int64(score)), &program)
+        } else {
+            program.remark("\(shown) = \(quoted(text)) is not from -1000 to 1000, and is left out")
+        }
+    }
+
+    /// The devices of graphics cards as podman names them: `all`, a number of cards, or `device=ID,ID`.
+    static func graphicsCards(_ text: String) -> [String] {
+        let fields = text.filter { $0 != "\"" }
+        let names: [String]
+        if let number = Int(fields), number > 0, number <= 64 {
+            names = (0..<number).map { "\($0)" }
+        } else if fields.hasPrefix("device=") {
+            names = fields.dropFirst("device=".count).split(separator: ",").map(String.init).filter {
+                !$0.contains("=")
+            }
+        } else {
+            names = ["all"]
+        }
+        return names.map { "nvidia.com/gpu=" + $0 }
+    }
+
+    static let cardRemark = "is a device of CDI here: the machine must have nvidia's"
 
     static func tasks(_ number: Int, _ program: inout ImportedProgram) {
         if number > 0 { program.set(inTable: "limits", "tasks", .integer(Int64(number))) }

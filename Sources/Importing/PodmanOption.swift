@@ -60,21 +60,23 @@ struct PodmanOption {
         "read-only-tmpfs", "unsetenv-all",
     ]
     private static let specials = [
-        "cpus", "entrypoint", "env", "env-file", "gpus", "health-cmd", "health-interval", "health-retries",
-        "health-on-failure", "health-start-period", "health-timeout", "label", "link", "memory", "mount", "network",
-        "network-alias",
-        "pids-limit", "pod", "pod-id-file", "pull", "restart", "security-opt", "shm-size", "stop-signal",
+        "blkio-weight", "cpu-period", "cpu-quota", "cpu-shares", "cpus", "entrypoint", "env", "env-file", "gpus",
+        "health-cmd", "health-interval", "health-on-failure", "health-retries", "health-start-period", "health-timeout",
+        "label", "link", "memory", "memory-reservation", "mount", "network", "network-alias", "oom-score-adj",
+        "pids-limit", "pod", "pod-id-file", "publish", "pull", "restart", "security-opt", "shm-size", "stop-signal",
         "stop-timeout", "ulimit", "volume", "volumes-from",
     ]
     private static let specialFlags = ["no-healthcheck", "read-only", "rootfs"]
     private static let silent = ["detach", "quiet", "replace", "rm", "sig-proxy"]
     private static let lists = [
-        "cap-add": "cap_add", "cap-drop": "cap_drop", "device": "devices", "publish": "ports", "secret": "secrets",
-        "tmpfs": "tmpfs",
+        "cap-add": "cap_add", "cap-drop": "cap_drop", "device": "devices", "secret": "secrets", "tmpfs": "tmpfs",
     ]
     private static let texts = ["hostname": "hostname", "name": "name", "user": "user", "workdir": "directory"]
 
     private static let shares = "resources sets its share of the machine, as in resources.active.cpu_weight"
+    /// podman sets them in a cgroup that it makes.
+    static let processors =
+        "Torpor has no key for it: start taskset(1) in the container, or write AllowedCPUs= for torpord's service"
     private static let disks = "the app's cgroup has no such limit"
     private static let log = "its output is in the log directory, and ‘torpor logs’ shows it"
     private static let terminal = "it has neither a terminal nor standard input"
@@ -85,12 +87,9 @@ struct PodmanOption {
     private static let dropped: [(reason: String, names: [String], hasValue: Bool)] = [
         (
             shares,
-            [
-                "cpu-period", "cpu-quota", "cpu-rt-period", "cpu-rt-runtime", "cpu-shares", "cpuset-cpus",
-                "cpuset-mems", "memory-reservation", "memory-swap", "memory-swappiness", "oom-score-adj",
-                "blkio-weight", "kernel-memory",
-            ], true
+            ["cpu-rt-period", "cpu-rt-runtime", "memory-swap", "memory-swappiness", "kernel-memory"], true
         ),
+        (processors, ["cpuset-cpus", "cpuset-mems"], true),
         (shares, ["oom-kill-disable"], false),
         (
             disks,

@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Varlink
+import WireText
 
 extension ManagerInterface {
     /// The names of the parameters of each method, parsed from ``description``.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // Split only at "method" at the beginning of a line, because a comment may contain that word too.
-        for text in description.split(separator: "\nmethod ").dropFirst() {
-            let name = text.prefix { $0 != "(" }
+        // Bytes, not characters: a supervisor that just started answers its first call only after this.
+        let text = Array(description.utf8)
+        // Only "method" at the beginning of a line, because a comment may contain that word too.
+        let start = Array("\nmethod ".utf8)
+        var place = 0
+        while place + start.count < text.count {
+            guard text[place] == start[0], text[place..<(place + start.count)].elementsEqual(start) else {
+                place += 1
+                continue
+            }
+            let name = text[(place + start.count)...].prefix { $0 != UInt8(ascii: "(") }
+            place = name.endIndex + 1
             var depth = 0
             var names: [String] = []
-            var word = ""
-            scan: for character in text.dropFirst(name.count + 1) {
-                switch character {
-                case "(": depth += 1
-                case ")" where depth == 0: break scan
-                case ")": depth -= 1
-                case ":" where depth == 0: names.append(word)
-                case ",": word = ""
-                case " ", "\n": break
-                default: word.append(character)
+            var word: [UInt8] = []
+            scan: while place < text.count {
+                switch text[place] {
+                case UInt8(ascii: "("): depth += 1
+                case UInt8(ascii: ")") where depth == 0: break scan
+                case UInt8(ascii: ")"): depth -= 1
+                case UInt8(ascii: ":") where depth == 0: names.append(String(wire: word))
+                case UInt8(ascii: ","): word.removeAll(keepingCapacity: true)
+                case UInt8(ascii: " "), UInt8(ascii: "\n"): break
+                default: word.append(text[place])
                 }
+                place += 1
             }
-            parameters[String(name)] = names
+            parameters[String(wire: name)] = names
         }
         return parameters
     }()

@@ -39,10 +39,18 @@ public struct VarlinkInterface: Hashable, Sendable {
     /// The names of the interface's methods.
     public var methods: Set<String> {
         var methods: Set<String> = []
-        for line in description.utf8.split(separator: UInt8(ascii: "\n")) {
-            let words = line.split(maxSplits: 2) { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "(") }
-            guard words.count >= 2, words[0].elementsEqual("method".utf8) else { continue }
-            methods.insert(String(wire: words[1]))
+        let text = Array(description.utf8)
+        let isBetweenWords = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "(") }
+        var start = 0
+        while start < text.count {
+            let line = text[start...].prefix { $0 != UInt8(ascii: "\n") }
+            start = line.endIndex + 1
+            let words = line.drop(while: isBetweenWords)
+            guard words.starts(with: "method".utf8), let next = words.dropFirst(6).first, isBetweenWords(next) else {
+                continue
+            }
+            let name = words.dropFirst(6).drop(while: isBetweenWords).prefix { !isBetweenWords($0) }
+            if !name.isEmpty { methods.insert(String(wire: name)) }
         }
         return methods
     }

@@ -139,6 +139,9 @@ struct ComposeServiceTests {
         add("memory", app.memoryLimit.map { "\($0)" })
         add("tasks", app.taskLimit.map { "\($0)" })
         add("cpu", app.resources[.active]?.cpuMaximum.map { "\($0)" })
+        add("cpu-weight", app.resources[.active]?.cpuWeight.map { "\($0)" })
+        add("memory-low", app.resources[.active]?.memoryLow.map { "\($0)" })
+        add("oom", app.resources[.active]?.oomScoreAdjust.map { "\($0)" })
         add("pull", container.pull == .missing ? nil : container.pull.rawValue)
         add("oneshot", app.rules.isOneshot ? "true" : nil)
         if case .probe(let probe) = app.ready { add("ready", probe.text) }

@@ -79,6 +79,48 @@ struct DockerRunTests {
         #expect(probe.kind == .http(host: "192.168.1.5", port: 80, path: "/"))
     }
 
+    @Test("shares of the machine, reservations and the quota have their keys")
+    func shares() throws {
+        let (app, container) = try container(
+            """
+            --cpu-shares 512 --memory-reservation 64m --oom-score-adj -7 --blkio-weight 1000 --cpu-period 50000 \
+            --cpu-quota 25000 --gpus 2 --gpus '"device=GPU-1,3"' -m 1g img
+            """
+        )
+        for state in [AppState.active, .inactive, .background] {
+            let profile = try #require(app.resources[state])
+            #expect(profile.cpuWeight == 50 && profile.ioWeight == 200 && profile.cpuMaximum == 50_000)
+            #expect(profile.memoryLow == 64 << 20 && profile.oomScoreAdjust == -7)
+        }
+        #expect(app.resources[.suspended]?.cpuWeight == nil && app.memoryLimit == 1 << 30)
+        #expect(container.devices == ["0", "1", "GPU-1", "3"].map { "nvidia.com/gpu=" + $0 })
+        let none = try self.container("--cpu-shares 0 --cpu-quota -1 --memory-reservation 0 img").app
+        #expect(none.resources.isEmpty)
+        let found = try imported(
+            "docker run --name web --cpuset-cpus 0-1 --cpu-period 9 --cpu-shares x --cpu-quota y img"
+        )
+        for text in ["--cpuset-cpus is left out: Torpor has no key", "--cpu-shares = \"x\"", "--cpu-quota = \"y\""] {
+            #expect(found.remarks("web").contains { $0.contains(text) }, "\(text): \(found.remarks("web"))")
+        }
+    }
+
+    @Test(
+        "ports are podman's: IPv6 in brackets, the first of a range for one port, none with ranges that differ",
+        arguments: [
+            ("::1:8080:80", "[::1]:8080:80", ""), ("[::1]:8080:80/udp", "[::1]:8080:80/udp", ""),
+            ("fd00::2::80", "[fd00::2]::80", ""), ("8000-8002:80-82", "8000-8002:80-82", ""),
+            ("8000-8002:80", "8000:80", "podman takes no free one of a range"),
+            ("127.0.0.1:8000-8009:80/tcp", "127.0.0.1:8000:80/tcp", "podman takes no free one of a range"),
+            ("8000-8002:80-81", "", "ranges of different lengths"), ("8000:80-81", "", "ranges of different lengths"),
+        ]
+    )
+    func ports(given: String, port: String, remark: String) throws {
+        let found = try imported("docker run --name web -p '\(given)' -p 1:1 img\n")
+        #expect(try found["web"].container?.ports == [port, "1:1"].filter { !$0.isEmpty })
+        let isSaid = found.remarks("web").contains { !remark.isEmpty && $0.contains(remark) }
+        #expect(isSaid == !remark.isEmpty, "\(found.remarks("web"))")
+    }
+
     @Test("a health check that ends the container becomes health, inside or by HTTP")
     func onFailure() throws {
         let (inside, container) = try container(

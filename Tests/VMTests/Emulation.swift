@@ -92,6 +92,14 @@ enum Emulation {
         limits = { tasks = 40 }
         [apps.many]
         exec = ["/bin/sh", "-c", "i=0; while [ $i -lt 60 ]; do setsid sleep infinity & i=$((i+1)); done; wait"]
+        [apps.inside]
+        exec = ["/usr/local/bin/answers"]
+        wake_on_connect = true
+        memory_limit = "96MiB"
+        [apps.inside.container]
+        image = "localhost/empty"
+        networks = ["host"]
+        volumes = ["/usr:/usr:ro", "/bin:/bin:ro", "/lib:/lib:ro", "/lib64:/lib64:ro"]
 
         """
 

@@ -270,7 +270,8 @@ struct DocumentedKeyTests {
             "stop-timeout": "3", "ulimit": "nofile=3", "publish": "1:1", "volume": "/a:/b",
             "mount": "type=tmpfs,target=/a",
             "tmpfs": "/a", "device": "/dev/x", "workdir": "/w", "pull": "always", "stop-signal": "INT",
-            "health-on-failure": "kill",
+            "health-on-failure": "kill", "cpu-quota": "50000", "cpu-shares": "512", "memory-reservation": "1g",
+            "oom-score-adj": "9", "blkio-weight": "100",
         ]
         let usual = "docker run --health-cmd=x "
         let health = option == "health-cmd" ? "y" : option.hasPrefix("health-") ? "20" : nil

@@ -5,10 +5,13 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <dirent.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +22,8 @@
 // at a call that may take long. The main thread, while it waits, chooses what runs next: it itself, another thread, or the
 // rest of the world.
 
-enum { THREADS = 64 };
+// How often the world, if nothing in torpord can run, is chosen among nothing else.
+enum { THREADS = 64, WORLD_ALONE = 8, MOST_DESCRIPTORS = 2048 };
 
 struct thread {
     int is_used, is_over;
@@ -80,6 +84,16 @@ static int64_t soonest(int64_t deadline)
     return deadline;
 }
 
+// The descriptor that has to be looked at to know whether a thread can run again before the next deadline; -1: more than
+// one has to be. What threads do to each other does not happen while none runs.
+static int only_epoll(const struct sim_wait *wait)
+{
+    for (int i = 1; i < THREADS; i++)
+        if (threads[i].is_used && threads[i].wait != NULL && threads[i].wait->is_descriptors)
+            return -1;
+    return wait->epoll > 0 ? wait->epoll : -1;
+}
+
 static int wait_in_main(struct sim_wait *wait)
 {
     for (;;) {
@@ -91,7 +105,7 @@ static int wait_in_main(struct sim_wait *wait)
                 able[count++] = i;
         unsigned self = is_ready || expired ? 6 : 0;
         unsigned others = (unsigned)count * 3;
-        unsigned world = self != 0 ? 1 : count != 0 ? 1 : 8;
+        unsigned world = self != 0 || count != 0 ? 1 : WORLD_ALONE;
         unsigned choice = (unsigned)sim_random(self + others + world);
         if (choice < self)
             return is_ready;
@@ -102,6 +116,7 @@ static int wait_in_main(struct sim_wait *wait)
         sim_world->next_deadline = soonest(wait->deadline);
         sim_world->is_ready = self != 0 || count != 0;
         sim_world->threads = (uint32_t)count;
+        sim_world->epoll = self == 0 && count == 0 ? only_epoll(wait) : -1;
         sim_yield_to_simulator();
     }
 }
@@ -251,7 +266,7 @@ int pthread_cond_signal(pthread_cond_t *condition)
 // MARK: The simulator's side
 
 static pid_t child;
-static int to_child = -1, from_child = -1;
+static int to_child = -1, from_child = -1, empty_file = -1;
 
 void sim_yield_to_simulator(void)
 {
@@ -265,24 +280,28 @@ int sim_start_torpord(void (*body)(void), int keeper_socket)
     int down[2], up[2];
     if (pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
         return -1;
+    if (empty_file < 0)
+        empty_file = memfd_create("made-up", MFD_CLOEXEC);
     static int32_t count = 20;
     sim_world->torpord = ++count;
     sim_world->calls = 0;
+    sim_world->epoll = -1;
     fflush(NULL);
     child = fork();
     if (child < 0)
         return -1;
     if (child == 0) {
         // The same numbers each time; above all that it opens itself.
-        dup2(down[0], 900);
-        dup2(up[1], 901);
-        dup2(keeper_socket, 902);
-        close_range(3, 899, 0);
-        close_range(903, ~0u, 0);
-        fcntl(900, F_SETFD, FD_CLOEXEC);
-        fcntl(901, F_SETFD, FD_CLOEXEC);
-        from_simulator = 900;
-        to_simulator = 901;
+        dup2(down[0], SIM_FROM_SIMULATOR);
+        dup2(up[1], SIM_TO_SIMULATOR);
+        dup2(keeper_socket, SIM_KEEPER_SOCKET);
+        dup3(empty_file, SIM_EMPTY_FILE, O_CLOEXEC);
+        close_range(3, SIM_FROM_SIMULATOR - 1, 0);
+        close_range(SIM_EMPTY_FILE + 1, ~0u, 0);
+        fcntl(SIM_FROM_SIMULATOR, F_SETFD, FD_CLOEXEC);
+        fcntl(SIM_TO_SIMULATOR, F_SETFD, FD_CLOEXEC);
+        from_simulator = SIM_FROM_SIMULATOR;
+        to_simulator = SIM_TO_SIMULATOR;
         setpgid(0, 0);
         sim_baton_begin();
         char byte;
@@ -300,13 +319,50 @@ int sim_start_torpord(void (*body)(void), int keeper_socket)
     return 0;
 }
 
+static int pidfd = -1, copy = -1;
+static uint32_t copied;  // sim_world->epolls when the copy was made
+
+static void close_both(void)
+{
+    if (copy >= 0)
+        close(copy);
+    if (pidfd >= 0)
+        close(pidfd);
+    copy = pidfd = -1;
+}
+
+// Whether torpord, if it ran, would find nothing to do: two switches between processes would be for nothing. Its epoll is
+// looked at from here, which is the same for all but a signalfd (that shows the signals of who looks): after a signal
+// torpord looks itself.
+static int has_nothing_to_do(void)
+{
+    if (sim_world->epoll < 0 || sim_world->next_deadline <= sim_world->now)
+        return 0;
+    if (copy < 0 || copied != sim_world->epolls) {
+        close_both();
+        pidfd = (int)REAL(syscall)(SYS_pidfd_open, child, 0);
+        copy = pidfd < 0 ? -1 : (int)REAL(syscall)(SYS_pidfd_getfd, pidfd, sim_world->epoll, 0);
+        copied = sim_world->epolls;
+    }
+    struct pollfd question = {copy, POLLIN, 0};
+    return copy >= 0 && REAL(poll)(&question, 1, 0) == 0;
+}
+
 enum sim_stop sim_resume_torpord(int *status)
 {
+    if (has_nothing_to_do()) {
+        // As wait_in_main() does.
+        sim_random(WORLD_ALONE);
+        return SIM_WAITS;
+    }
+    sim_world->epoll = -1;
+    sim_keeper_looks_again();
     char byte = 'g';
     ssize_t written = write(to_child, &byte, 1);
     (void)written;
     if (read(from_child, &byte, 1) == 1)
         return SIM_WAITS;
+    close_both();
     close(to_child);
     close(from_child);
     while (waitpid(child, status, 0) < 0 && errno == EINTR) {}
@@ -316,32 +372,45 @@ enum sim_stop sim_resume_torpord(int *status)
 
 void sim_kill_torpord(void)
 {
+    sim_world->epoll = -1;
     if (child > 0)
         kill(child, SIGKILL);
 }
 void sim_signal_torpord(int number)
 {
+    sim_world->epoll = -1;
     if (child > 0)
         kill(child, number);
 }
 
+static int compare(const void *one, const void *other) { return *(const int *)one - *(const int *)other; }
+
 int sim_torpord_descriptors(char *list, size_t size)
 {
     char path[64], target[256];
-    int count = 0;
+    int open[MOST_DESCRIPTORS], count = 0;
     size_t used = 0;
-    for (int fd = 3; fd < 2048; fd++) {
-        if (fd >= 900 && fd <= 901)
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, fd);
-        ssize_t length = readlink(path, target, sizeof target - 1);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)child);
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_DESCRIPTORS;) {
+        int fd = atoi(entry->d_name);
+        if (fd >= 3 && fd != SIM_FROM_SIMULATOR && fd != SIM_TO_SIMULATOR && fd != SIM_EMPTY_FILE)
+            open[count++] = fd;
+    }
+    qsort(open, (size_t)count, sizeof *open, compare);
+    for (int i = 0; i < count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", open[i]);
+        ssize_t length = readlinkat(dirfd(folder), number, target, sizeof target - 1);
         if (length < 0)
             continue;
-        count++;
         target[length] = 0;
-        int added = snprintf(list + used, size - used, "%d %s\n", fd, target);
+        int added = snprintf(list + used, size - used, "%d %s\n", open[i], target);
         if (added > 0 && used + (size_t)added < size)
             used += (size_t)added;
     }
+    closedir(folder);
     return count;
 }

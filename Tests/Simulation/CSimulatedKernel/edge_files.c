@@ -170,7 +170,8 @@ ssize_t read(int fd, void *to, size_t size)
         return REAL(read)(fd, to, size);
     sim_count_call();
     FAIL(SIM_FAULT_INTERRUPTED, EINTR);
-    return REAL(read)(fd, to, size);
+    ssize_t got = sim_read_made_up(fd, to, size, SIM_FROM_WHERE_IT_IS);
+    return got != -2 ? got : REAL(read)(fd, to, size);
 }
 
 ssize_t write(int fd, const void *from, size_t size)
@@ -200,6 +201,9 @@ static ssize_t read_at(int fd, void *to, size_t size, off_t offset)
         sim_count_call();
         FAIL(SIM_FAULT_INTERRUPTED, EINTR);
         FAIL(SIM_FAULT_DISK, EIO);
+        ssize_t got = sim_read_made_up(fd, to, size, offset);
+        if (got != -2)
+            return got;
     }
     return REAL(pread)(fd, to, size, offset);
 }
@@ -308,13 +312,33 @@ int posix_fallocate(int fd, off_t offset, off_t size)
 
 MAKES_DESCRIPTOR(int, memfd_create, (const char *name, unsigned flags), (name, flags))
 MAKES_DESCRIPTOR(int, eventfd, (unsigned value, int flags), (value, flags))
-MAKES_DESCRIPTOR(int, epoll_create1, (int flags), (flags))
 MAKES_DESCRIPTOR(int, pipe2, (int fds[2], int flags), (fds, flags))
-MAKES_DESCRIPTOR(int, dup, (int fd), (fd))
 MAKES_DESCRIPTOR(int, inotify_init1, (int flags), (flags))
+
+int epoll_create1(int flags)
+{
+    if (sim_is_torpord) {
+        sim_count_call();
+        sim_world->epolls++;
+    }
+    FAIL(SIM_FAULT_DESCRIPTORS, EMFILE);
+    return REAL(epoll_create1)(flags);
+}
+
+int dup(int fd)
+{
+    if (sim_is_torpord) {
+        sim_count_call();
+        sim_make_real(fd);
+    }
+    FAIL(SIM_FAULT_DESCRIPTORS, EMFILE);
+    return REAL(dup)(fd);
+}
 
 static int control(int fd, int operation, long argument)
 {
+    if (sim_is_torpord && (operation == F_DUPFD_CLOEXEC || operation == F_DUPFD))
+        sim_make_real(fd);
     if (sim_is_torpord && operation == F_DUPFD_CLOEXEC) {
         sim_count_call();
         FAIL(SIM_FAULT_DESCRIPTORS, EMFILE);
@@ -345,6 +369,7 @@ int close(int fd)
     if (sim_is_torpord) {
         sim_count_call();
         sim_forget_timer(fd);
+        sim_forget_made_up(fd);
     }
     return REAL(close)(fd);
 }
@@ -362,6 +387,7 @@ static void *map(void *where, size_t size, int protection, int flags, int fd, of
 {
     if (sim_is_torpord && fd >= 0) {
         sim_count_call();
+        sim_make_real(fd);
         if (sim_fails(SIM_FAULT_MEMORY)) {
             errno = ENOMEM;
             return MAP_FAILED;

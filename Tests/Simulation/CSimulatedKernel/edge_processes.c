@@ -26,7 +26,7 @@ static struct sim_process *behind(int fd)
     struct stat status;
     if (REAL(fstat)(fd, &status) < 0 || !S_ISFIFO(status.st_mode))
         return NULL;
-    for (int i = 0; i < SIM_PROCESSES; i++)
+    for (int i = 0; i < sim_world->places; i++)
         if (sim_world->processes[i].pid != 0 && sim_world->processes[i].inode == status.st_ino)
             return &sim_world->processes[i];
     return NULL;
@@ -133,7 +133,17 @@ int execve(const char *path, char *const arguments[], char *const environment[])
     REAL(_exit)(97);
 }
 
-static int descriptor_with(const char *text, size_t size)
+// Most are read at once and closed: their content stays here, and the descriptor only takes the number.
+enum { CONTENTS = 8, CONTENT_BYTES = 8192, MOST_FDS = 4096 };
+
+static struct content {
+    size_t size, next;
+    int is_used;
+    char text[CONTENT_BYTES];
+} contents[CONTENTS];
+static uint8_t content_of[MOST_FDS];  // the place in `contents`, counted from 1; 0: it is another file
+
+static int real_descriptor_with(const char *text, size_t size)
 {
     int fd = REAL(memfd_create)("made-up", MFD_CLOEXEC);
     if (fd < 0)
@@ -142,6 +152,70 @@ static int descriptor_with(const char *text, size_t size)
         abort();
     lseek(fd, 0, SEEK_SET);
     return fd;
+}
+
+static int descriptor_with(const char *text, size_t size)
+{
+    int place = 0;
+    while (place < CONTENTS && contents[place].is_used)
+        place++;
+    if (place == CONTENTS || size > CONTENT_BYTES)
+        return real_descriptor_with(text, size);
+    int fd = (int)REAL(fcntl)(SIM_EMPTY_FILE, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || fd >= MOST_FDS) {
+        if (fd >= 0)
+            REAL(close)(fd);
+        return real_descriptor_with(text, size);
+    }
+    contents[place].is_used = 1;
+    contents[place].size = size;
+    contents[place].next = 0;
+    memcpy(contents[place].text, text, size);
+    content_of[fd] = (uint8_t)(place + 1);
+    return fd;
+}
+
+static struct content *content(int fd)
+{
+    return fd < 0 || fd >= MOST_FDS || content_of[fd] == 0 ? NULL : &contents[content_of[fd] - 1];
+}
+
+ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset)
+{
+    struct content *content_behind = content(fd);
+    if (content_behind == NULL)
+        return -2;
+    size_t from = offset == SIM_FROM_WHERE_IT_IS ? content_behind->next : (size_t)offset;
+    size_t left = from < content_behind->size ? content_behind->size - from : 0;
+    if (size > left)
+        size = left;
+    memcpy(to, content_behind->text + from, size);
+    if (offset == SIM_FROM_WHERE_IT_IS)
+        content_behind->next += size;
+    return (ssize_t)size;
+}
+
+void sim_forget_made_up(int fd)
+{
+    struct content *content_behind = content(fd);
+    if (content_behind == NULL)
+        return;
+    content_behind->is_used = 0;
+    content_of[fd] = 0;
+}
+
+void sim_make_real(int fd)
+{
+    struct content *content_behind = content(fd);
+    if (content_behind == NULL)
+        return;
+    int made = real_descriptor_with(content_behind->text, content_behind->size);
+    if (made < 0)
+        return;
+    lseek(made, (off_t)content_behind->next, SEEK_SET);
+    dup3(made, fd, O_CLOEXEC);
+    REAL(close)(made);
+    sim_forget_made_up(fd);
 }
 
 static int made_up(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -181,8 +255,9 @@ static int open_of_process(int32_t pid, const char *file)
                        process->comm, process->state, pid, process->parent,
                        (unsigned long long)(process->pending >> 1));
     if (strcmp(file, "environ") == 0)
-        return process->state == 'Z' ? made_up("%s", "")
-                                     : descriptor_with(process->environment, process->environment_size);
+        return process->state == 'Z' || process == &own
+                   ? made_up("%s", "")
+                   : descriptor_with(sim_environment(process), process->environment_size);
     if (strcmp(file, "cgroup") == 0)
         return made_up("0::/\n");
     if (strcmp(file, "cmdline") == 0 || strcmp(file, "comm") == 0)
@@ -190,7 +265,7 @@ static int open_of_process(int32_t pid, const char *file)
     if (strcmp(file, "children") == 0) {
         char text[1024] = "";
         size_t used = 0;
-        for (int i = 0; i < SIM_PROCESSES && used + 16 < sizeof text; i++)
+        for (int i = 0; i < sim_world->places && used + 16 < sizeof text; i++)
             if (sim_world->processes[i].pid != 0 && sim_world->processes[i].parent == pid)
                 used += (size_t)snprintf(text + used, sizeof text - used, "%d ", sim_world->processes[i].pid);
         return descriptor_with(text, used);

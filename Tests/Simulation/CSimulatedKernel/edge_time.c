@@ -160,7 +160,8 @@ int poll(struct pollfd *fds, nfds_t count, int timeout)
     FAIL(SIM_FAULT_INTERRUPTED, EINTR);
     if (timeout != 0) {
         struct sim_wait wait = {
-            .is_ready = poll_is_ready, .deadline = deadline_after(timeout), .one = fds, .count = (int)count};
+            .is_ready = poll_is_ready, .deadline = deadline_after(timeout), .one = fds, .count = (int)count,
+            .is_descriptors = 1};
         sim_wait_for(&wait);
     }
     return REAL(poll)(fds, count, 0);
@@ -203,7 +204,7 @@ int sched_yield(void)
         return REAL(sched_yield)();
     sim_count_call();
     // Others get a processor: what was sent may arrive.
-    for (int i = 0; i < SIM_PROCESSES; i++) {
+    for (int i = 0; i < sim_world->places; i++) {
         struct sim_process *process = sim_at(i);
         if (process != NULL && process->state == 'S' && process->pending & 1ull << SIGSTOP && sim_random(3) == 0) {
             process->pending &= ~(1ull << SIGSTOP);
@@ -232,7 +233,8 @@ int epoll_wait(int epoll, struct epoll_event *events, int capacity, int timeout)
     sim_count_call();
     struct epoll_question question = {.epoll = epoll};
     if (timeout != 0) {
-        struct sim_wait wait = {.is_ready = epoll_is_ready, .deadline = deadline_after(timeout), .one = &question};
+        struct sim_wait wait = {.is_ready = epoll_is_ready, .deadline = deadline_after(timeout), .one = &question,
+                                .is_descriptors = 1, .epoll = epoll};
         sim_wait_for(&wait);
     }
     FAIL(SIM_FAULT_INTERRUPTED, EINTR);

@@ -35,6 +35,7 @@ static struct held {
 static int connection = -1, table = -1, timer = -1;
 static int has_greeted;
 static uint32_t instance;
+static int names_end;  // those from here on are free
 static uint64_t launches;
 
 static void send_to_torpord(const void *message, size_t size, const int *fds, uint32_t count)
@@ -265,7 +266,7 @@ static void launch(size_t size, struct sim_event *event)
         size_t length = strlen(entry) + 1;
         if (process->environment_size + length > SIM_ENVIRONMENT)
             abort();
-        memcpy(process->environment + process->environment_size, entry, length);
+        memcpy(sim_environment(process) + process->environment_size, entry, length);
         process->environment_size += (uint32_t)length;
     }
     snprintf(process->comm, sizeof process->comm, "app");
@@ -299,7 +300,7 @@ static void launch(size_t size, struct sim_event *event)
 
 static struct held *find_name(const char *name)
 {
-    for (int i = 0; i < NAMES; i++)
+    for (int i = 0; i < names_end; i++)
         if (names[i].count > 0 && strcmp(names[i].name, name) == 0)
             return &names[i];
     return NULL;
@@ -318,8 +319,11 @@ static uint32_t hold(const char *name, uint32_t flags)
     if (held != NULL && flags & TORPOR_HOLD_REPLACE)
         let_go(held);
     for (int i = 0; i < NAMES && held == NULL; i++)
-        if (names[i].count == 0)
+        if (names[i].count == 0) {
             held = &names[i];
+            if (i >= names_end)
+                names_end = i + 1;
+        }
     if (held == NULL || held->count + fd_count > FEW)
         return ENOSPC;
     snprintf(held->name, sizeof held->name, "%s", name);
@@ -347,9 +351,9 @@ static void take_all(void)
         char rest[2 + TORPOR_KEEPER_NAME_BYTES];
     } message = {.head = {{TORPOR_KEEPER_HELD, got.header.id}, 0, 0, 0}};
     uint32_t index = got.pair.first;
-    while (index < NAMES && names[index].count == 0)
+    while (index < (uint32_t)names_end && names[index].count == 0)
         index++;
-    if (index == NAMES) {
+    if (index >= (uint32_t)names_end) {
         send_to_torpord(&message, sizeof message.head, NULL, 0);
         return;
     }
@@ -359,9 +363,9 @@ static void take_all(void)
     memcpy(message.rest + sizeof count, names[index].name, length);
     message.head.count = 1;
     uint32_t next = index + 1;
-    while (next < NAMES && names[next].count == 0)
+    while (next < (uint32_t)names_end && names[next].count == 0)
         next++;
-    message.head.next_name = next < NAMES ? next : 0;
+    message.head.next_name = next < (uint32_t)names_end ? next : 0;
     send_to_torpord(&message, sizeof message.head + sizeof count + length, names[index].fds, count);
 }
 
@@ -372,7 +376,7 @@ static void list(void)
         char rest[TORPOR_KEEPER_REPLY_LIMIT - sizeof(struct torpor_keeper_pair)];
     } message = {.head = {{TORPOR_KEEPER_NAMES, got.header.id}, 0, 0}};
     size_t used = 0;
-    for (int i = 0; i < NAMES; i++) {
+    for (int i = 0; i < names_end; i++) {
         if (names[i].count == 0)
             continue;
         size_t length = strlen(names[i].name) + 1;
@@ -441,10 +445,17 @@ static void serve(size_t size, struct sim_event *event)
     }
 }
 
+// Nothing was there, and torpord has not run since.
+static int knows_of_none;
+
+void sim_keeper_looks_again(void) { knows_of_none = 0; }
+
 int sim_keeper_has_request(void)
 {
     char byte;
-    return connection >= 0 && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (!knows_of_none)
+        knows_of_none = connection < 0 || recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+    return !knows_of_none;
 }
 
 int sim_keeper_turn(struct sim_event *event)
@@ -479,7 +490,7 @@ int sim_keeper_held(char *text, size_t size)
 {
     int count = 0;
     size_t used = 0;
-    for (int i = 0; i < NAMES; i++) {
+    for (int i = 0; i < names_end; i++) {
         if (names[i].count == 0)
             continue;
         count += (int)names[i].count;
@@ -492,9 +503,10 @@ int sim_keeper_held(char *text, size_t size)
 
 void sim_keeper_reset(void)
 {
-    for (int i = 0; i < NAMES; i++)
+    for (int i = 0; i < names_end; i++)
         if (names[i].count > 0)
             let_go(&names[i]);
+    names_end = 0;
     memset(slots, 0, sizeof slots);
     instance = 0;
 }

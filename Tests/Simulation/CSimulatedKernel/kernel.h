@@ -36,12 +36,17 @@ int sim_fails_in(enum sim_fault fault, const char *function);
 #define sim_fails(fault) sim_fails_in(fault, __func__)
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// Descriptors of torpord's process that are the simulation's own.
+enum { SIM_FROM_SIMULATOR = 900, SIM_TO_SIMULATOR, SIM_KEEPER_SOCKET, SIM_EMPTY_FILE };
+
 // What a thread waits for. Times are CLOCK_MONOTONIC.
 struct sim_wait {
     int (*is_ready)(struct sim_wait *wait);
     int64_t deadline;  // INT64_MAX: none
     void *one, *other;
     int count, is_signalled;
+    int is_descriptors;  // what it waits for may come from other processes
+    int epoll;           // the only descriptor of those; 0: not so
 };
 // Returns 1 when it is ready, 0 at the deadline.
 int sim_wait_for(struct sim_wait *wait);
@@ -49,12 +54,20 @@ void sim_fire_timers(void);
 int64_t sim_timer_deadline(void);
 void sim_forget_timer(int fd);
 void sim_yield_to_simulator(void);
+// torpord ran: the keeper may have something to read.
+void sim_keeper_looks_again(void);
 void sim_baton_begin(void);
 
 // Paths: where a file of the kernel really is, or -1 and errno. Returns 0: `path` as it is, 1: `to`.
 int sim_translate(const char *path, char *to, size_t size);
 // Opens a file whose content is made up; -2: it is none of those.
 int sim_open_made_up(const char *path);
+// What remains of the content of such a file goes to `to`; -2: it is none of those.
+ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset);
+enum { SIM_FROM_WHERE_IT_IS = -1 };  // as an offset
+void sim_forget_made_up(int fd);
+// Before something else is done with it: a file of the real kernel gets the content.
+void sim_make_real(int fd);
 
 #define FAIL(fault, error)                                                                                             \
     do {                                                                                                               \

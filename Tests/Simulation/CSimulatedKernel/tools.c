@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,9 @@
 void sim_prepare(char *const arguments[])
 {
     static const char *const wanted[] = {"SWIFT_DETERMINISTIC_HASHING=1", "PATH=/usr/bin:/bin", "TZ=UTC",
-                                         "MALLOC_ARENA_MAX=1", "TORPOR_SIMULATED=1", NULL};
+                                         "MALLOC_ARENA_MAX=1", "TORPOR_SIMULATED=1",
+                                         // Once for all seeds, not by each torpord.
+                                         "LD_BIND_NOW=1", NULL};
     struct rlimit files = {4096, 4096};
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGPIPE, SIG_IGN);
@@ -46,6 +49,22 @@ int sim_wait_any(int *status)
     pid_t pid;
     while ((pid = waitpid(-1, status, 0)) < 0 && errno == EINTR) {}
     return pid;
+}
+
+void sim_pin(int number)
+{
+    cpu_set_t able, one;
+    if (sched_getaffinity(0, sizeof able, &able) < 0)
+        return;
+    number %= CPU_COUNT(&able);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &able) || number-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(i, &one);
+        sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
 }
 
 void sim_lock(uint64_t seed)

@@ -117,8 +117,8 @@ int sim_fails_in(enum sim_fault fault, const char *function)
 
 struct sim_process *sim_find(int32_t pid)
 {
-    for (int i = 0; i < SIM_PROCESSES; i++)
-        if (sim_world->processes[i].pid == pid && pid != 0)
+    for (int i = 0; pid != 0 && i < sim_world->places; i++)
+        if (sim_world->processes[i].pid == pid)
             return &sim_world->processes[i];
     return NULL;
 }
@@ -142,6 +142,8 @@ struct sim_process *sim_spawn(const char *app, uint32_t incarnation, int32_t par
             process = &sim_world->processes[i];
     if (process == NULL)
         return NULL;
+    if (process - sim_world->processes >= sim_world->places)
+        sim_world->places = (int32_t)(process - sim_world->processes) + 1;
     memset(process, 0, sizeof *process);
     // Numbers are used again soon, as on a machine that has been up for long.
     do
@@ -183,7 +185,7 @@ struct sim_process *sim_fork_process(struct sim_process *parent)
         return NULL;
     child->session = parent->session;
     memcpy(child->comm, parent->comm, sizeof child->comm);
-    memcpy(child->environment, parent->environment, parent->environment_size);
+    memcpy(sim_environment(child), sim_environment(parent), parent->environment_size);
     child->environment_size = parent->environment_size;
     return child;
 }
@@ -199,7 +201,7 @@ void sim_end_process(struct sim_process *process, int code, int status)
     ssize_t written = write(process->writer, "x", 1);
     (void)written;
     sim_note("process %d of %s ends: %d %d", process->pid, process->app, code, status);
-    for (int i = 0; i < SIM_PROCESSES; i++)
+    for (int i = 0; i < sim_world->places; i++)
         if (sim_world->processes[i].pid != 0 && sim_world->processes[i].parent == process->pid)
             sim_world->processes[i].parent = SIM_KEEPER;
 }
@@ -262,7 +264,7 @@ int sim_take_signal(struct sim_process *process)
 const char *sim_variable(struct sim_process *process, const char *name)
 {
     size_t length = strlen(name);
-    const char *next = process->environment, *end = next + process->environment_size;
+    const char *next = sim_environment(process), *end = next + process->environment_size;
     for (; next < end; next += strlen(next) + 1)
         if (strncmp(next, name, length) == 0 && next[length] == '=')
             return next + length + 1;

@@ -5,13 +5,18 @@ import Linux
 /// Compares the log of an app with what the app has written: every line once, in order, and what is missing is counted.
 struct LogCheck {
     private let app: AppModel
+    private let name: String
+    /// The files in the folder of the logs.
+    private let names: Set<String>
     private let base: String
     /// Writing to the log has failed in this run of the simulation, so the end of the log may be missing.
     private let mayLackEnd: Bool
 
-    init(_ app: AppModel, base: String, mayLackEnd: Bool) {
+    init(_ app: AppModel, in folder: String, _ names: Set<String>, mayLackEnd: Bool) {
         self.app = app
-        self.base = base
+        self.names = names
+        name = app.name + ".log"
+        base = folder + "/" + name
         self.mayLackEnd = mayLackEnd
     }
 
@@ -66,7 +71,7 @@ struct LogCheck {
 
     private func read() -> (entries: [Entry], isRotated: Bool) {
         var texts: [String] = []
-        for number in (1...9).reversed() {
+        for number in (1...9).reversed() where names.contains("\(name).\(number)") {
             if let text = try? File.readString("\(base).\(number)", limit: 1 << 24) { texts.append(text) }
         }
         if let text = try? File.readString(base, limit: 1 << 24) { texts.append(text) }

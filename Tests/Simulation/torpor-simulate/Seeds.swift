@@ -23,19 +23,21 @@ struct Seeds {
     func run() -> Int32 {
         Torpord.warmUp()
         let began = sim_real_nanoseconds()
-        var running: [Int32: UInt64] = [:]
+        var running: [Int32: (seed: UInt64, place: Int)] = [:]
+        var places = Array(0..<max(options.jobs, 1))
         var next = options.first
         let end = options.first + options.count
         var violated: [UInt64] = []
         while next < end || !running.isEmpty {
-            if next < end, running.count < options.jobs {
-                running[start(next)] = next
+            if next < end, let place = places.popLast() {
+                running[start(next, place)] = (next, place)
                 next += 1
                 continue
             }
             var status: Int32 = 0
             let pid = sim_wait_any(&status)
-            guard let seed = running.removeValue(forKey: pid) else { continue }
+            guard let (seed, place) = running.removeValue(forKey: pid) else { continue }
+            places.append(place)
             if status != 0 {
                 violated.append(seed)
                 if status & 0x7f != 0 {
@@ -51,10 +53,12 @@ struct Seeds {
         return violated.isEmpty ? 0 : 1
     }
 
-    private func start(_ seed: UInt64) -> Int32 {
+    private func start(_ seed: UInt64, _ place: Int) -> Int32 {
         let pid = sim_fork()
         if pid != 0 { return pid }
         sim_set_alarm(300)
+        // The simulator and its torpord never run at the same time, and wake each other all the time.
+        sim_pin(Int32(place))
         if options.checkRepeats { sim_exit(repeats(seed) ? 0 : 1) }
         sim_exit(once(seed) == nil ? 1 : 0)
     }

@@ -21,6 +21,7 @@ extension Simulation {
     private func checkOnce() throws {
         let reply = try asked("List", .emptyObject)
         guard let list = reply["parameters"]?["apps"]?.arrayValue else { throw Violation("List answers \(reply)") }
+        let logs = Set((try? File.list(root + "/log")) ?? [])
         for app in apps {
             if let listed = list.first(where: { $0["name"]?.stringValue == app.name }) {
                 try check(app, listed)
@@ -28,7 +29,7 @@ extension Simulation {
             } else if let process = livingProcesses.first(where: { $0.app === app && !$0.isHelper }) {
                 throw Violation("\(app.name) left the configuration, and process \(process.pid) of it lives")
             }
-            try LogCheck(app, base: root + "/log/\(app.name).log", mayLackEnd: hasWriteFaults || app.wasRemoved).run()
+            try LogCheck(app, in: root + "/log", logs, mayLackEnd: hasWriteFaults || app.wasRemoved).run()
         }
         try checkDescriptors(Set(list.compactMap { $0["name"]?.stringValue }))
     }

@@ -54,5 +54,15 @@ extension Simulation {
         return all.joined(separator: ", ")
     }
 
-    private var hasUnfinished: Bool { !unfinished.isEmpty }
+    /// Whether ``unfinished`` says anything.
+    private var hasUnfinished: Bool {
+        if sim_state().pointee.is_ready != 0 || sim_keeper_has_request() != 0 { return true }
+        for process in processes.values {
+            guard let kernel = process.kernel else { continue }
+            if process.isHelper || kernel.pointee.state == CChar(UInt8(ascii: "Z")) { return true }
+            if kernel.pointee.pending != 0, kernel.pointee.state != CChar(UInt8(ascii: "T")) { return true }
+            if sim_keeper_is_launching(process.pid) != 0 { return true }
+        }
+        return clients.contains { !$0.isOver }
+    }
 }

@@ -14,6 +14,7 @@ enum Torpord {
 
     /// Looks up what each torpord would look up after its fork: Swift's types, above all those of the configuration.
     static func warmUp() {
+        sim_warm_up_types()
         let text = "[apps.app]\nexec = [\"/bin/true\"]\ntimers = [{ every = \"1min\" }]\nrequires = [\"app\"]\n"
         let path = "/dev/shm/torpor-simulation-\(ThisProcess.pid).toml"
         try? File.write(path, text)

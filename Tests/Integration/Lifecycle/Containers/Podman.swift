@@ -190,6 +190,7 @@ func withPodman(
     _ toml: String,
     hasNetwork: Bool = false,
     mayCopySockets: Bool = true,
+    environment: [String: String] = [:],
     at location: SourceLocation = #_sourceLocation,
     _ body: (Daemon, Podman) throws -> Void
 ) throws {
@@ -200,7 +201,7 @@ func withPodman(
     let forbid = mayCopySockets ? [] : ["/usr/bin/python3", folder + "/forbid.py"]
     let daemon = try Daemon(
         toml,
-        environment: podman.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
+        environment: podman.environment.merging(environment) { $1 }.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
         nested: true,
         wrapper: Podman.wrapper(hasNetwork: hasNetwork) + forbid
     )

@@ -45,7 +45,6 @@ struct sim_process {
     char comm[16];
     char app[64];
     uint32_t environment_size;
-    char environment[SIM_ENVIRONMENT];
 };
 
 struct sim_world {
@@ -64,16 +63,24 @@ struct sim_world {
     int32_t torpord;          // its pid
     int32_t is_ready;         // torpord gave way although it had something to do
     uint32_t threads;         // of torpord, that have something to do
+    int32_t epoll;            // torpord's, by which alone it can have something to do before its deadline; -1: none
+    uint32_t epolls;          // counts those that were made: a number may be used again
     uint64_t trace_hash, trace_size;
     char root[128];           // what stands before /proc and such
     char trace[SIM_TRACE];
+    int32_t places;           // the processes from here on are free
     struct sim_process processes[SIM_PROCESSES];
+    char environments[SIM_PROCESSES][SIM_ENVIRONMENT];  // apart: they would be far from each other otherwise
 };
 
 extern struct sim_world *sim_world;
 extern int sim_is_torpord;
 
 static inline struct sim_world *sim_state(void) { return sim_world; }
+static inline char *sim_environment(const struct sim_process *process)
+{
+    return sim_world->environments[process - sim_world->processes];
+}
 
 // Makes the world. `root`: a folder of its own on a file system in memory.
 int sim_create(uint64_t seed, const char *root);
@@ -131,6 +138,10 @@ void sim_keeper_reset(void);  // another keeper: nothing is held, and no slot is
 void sim_prepare(char *const arguments[]);
 int sim_fork(void);
 int sim_wait_any(int *status);
+// From now on only this processor is used, of those that may be: of two that wait for each other one runs at a time.
+void sim_pin(int number);
+// Makes the types and conformances of Swift that this program names, which each torpord would otherwise do by itself.
+void sim_warm_up_types(void);
 void sim_lock(uint64_t seed);  // waits while another run has the same seed, and so the same folder
 void sim_exit(int status) __attribute__((noreturn));
 void sim_set_alarm(unsigned seconds);
