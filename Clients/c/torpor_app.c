@@ -578,6 +578,8 @@ struct torpor_app {
     int64_t last_token; /* The last token given to a task without a supervisor. */
     unsigned owed;      /* Replies on `calls` still to come whose callers have given up. */
     unsigned files;     /* How many names of state files were used. */
+    pid_t process;      /* The process that has opened the app. */
+    bool told_forked;   /* Whether this process, a forked child, was told that the app is not its own. */
     char error[512];
 };
 
@@ -726,8 +728,40 @@ __attribute__((format(printf, 3, 4))) static int fail(torpor_app *app, int code,
 
 static int no_memory(torpor_app *app) { return fail(app, -ENOMEM, "There is no memory for a call to the supervisor."); }
 
+/* Whether this process has opened the app. A forked child has copies of the connections: what it read there would be
+ * missing in its parent, and what it sent would count as its parent's. */
+static bool is_own(const torpor_app *app) { return app->process == getpid(); }
+
+/* Called in a forked child that uses its parent's app: stores the error, reports it once, and returns -ECHILD. Takes no
+ * lock, since a thread that the child does not have may hold it. */
+static int refuse_child(torpor_app *app)
+{
+    snprintf(app->error, sizeof app->error,
+             "This torpor_app belongs to process %ld, from which this one was forked: open one of its own.",
+             (long)app->process);
+    if (app->told_forked)
+        return -ECHILD;
+    app->told_forked = true;
+    /* The child's loop would spin on messages for its parent: give its descriptor an empty epoll, which is never
+     * readable. */
+    int empty = epoll_create1(EPOLL_CLOEXEC);
+    if (empty >= 0) {
+        dup3(empty, app->epoll, O_CLOEXEC);
+        close(empty);
+    }
+    if (app->delegate.problem == NULL)
+        fprintf(stderr, "torpor: %s\n", app->error);
+    else
+        app->delegate.problem(app, app->error, app->context);
+    return -ECHILD;
+}
+
 void torpor_app_last_error(torpor_app *app, char *text, size_t size)
 {
+    if (!is_own(app)) {
+        snprintf(text, size, "%s", app->error);
+        return;
+    }
     pthread_mutex_lock(&app->lock);
     snprintf(text, size, "%s", app->error);
     pthread_mutex_unlock(&app->lock);
@@ -865,6 +899,8 @@ static int queue_answer(torpor_app *app, int64_t id, torpor_result result, const
                         unsigned declines, torpor_fetched fetched)
 {
     static const char *const found[] = {NULL, "new-data", "no-data", "failed"};
+    if (!is_own(app))
+        return refuse_child(app);
     if (app->path == NULL)
         return 0;
     struct text call = start_call("Answer");
@@ -950,6 +986,8 @@ static int answer_later(torpor_app *app, int64_t id, torpor_result result, const
     if (result == TORPOR_LATER)
         return fail(app, -EINVAL,
                     "An answer is TORPOR_DONE, TORPOR_UNHANDLED or TORPOR_FAILED; torpor_app_pending asks for more time.");
+    if (!is_own(app))
+        return refuse_child(app);
     pthread_mutex_lock(&app->lock);
     int code = queue_answer(app, id, result, text, -1, declines, fetched);
     pthread_mutex_unlock(&app->lock);
@@ -969,6 +1007,8 @@ int torpor_app_answer_fetch(torpor_app *app, int64_t id, torpor_result result, c
 
 int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text)
 {
+    if (!is_own(app))
+        return refuse_child(app);
     pthread_mutex_lock(&app->lock);
     int code = queue_answer(app, id, TORPOR_LATER, text, expected_ms, 0, TORPOR_FETCHED_UNKNOWN);
     pthread_mutex_unlock(&app->lock);
@@ -1049,7 +1089,7 @@ static void deliver(torpor_app *app, torpor_message *message)
         return;
     if (result == TORPOR_UNHANDLED && !for_others)
         result = TORPOR_DONE;
-    if (queue_answer(app, message->id, result, message->text, -1, message->declines, message->fetched) != 0)
+    if (queue_answer(app, message->id, result, message->text, -1, message->declines, message->fetched) == -ENOMEM)
         complain(app, "There was no memory for the answer to %s.", message->name);
 }
 
@@ -1059,7 +1099,7 @@ static int launch_alone(torpor_app *app)
     static const char *const names[] = {"willFinishLaunching", "didFinishLaunching", "didBecomeActive"};
     torpor_json *parameters = torpor_json_read("{\"options\":{}}", 14);
     app->told_alone = true;
-    for (int index = 0; index < 3; index++) {
+    for (int index = 0; index < 3 && is_own(app); index++) {
         torpor_message message = {index + 1, names[index], -1, parameters, NULL, 0, TORPOR_FETCHED_UNKNOWN};
         deliver(app, &message);
     }
@@ -1187,6 +1227,9 @@ static int read_messages(torpor_app *app)
             break;
         }
         handled += result;
+        /* The function has forked, and this is the child: what else was read is for the parent. */
+        if (!is_own(app))
+            return handled;
     }
     if (got < 0 && !app->complained) {
         app->complained = true;
@@ -1367,6 +1410,10 @@ static int call_held(torpor_app *app, struct text *call, int milliseconds, torpo
 
 static int call_and_wait(torpor_app *app, struct text *call, int milliseconds, torpor_json **reply)
 {
+    if (!is_own(app)) {
+        free(call->bytes);
+        return refuse_child(app);
+    }
     pthread_mutex_lock(&app->call_lock);
     int state = call_held(app, call, milliseconds, reply);
     pthread_mutex_unlock(&app->call_lock);
@@ -1393,6 +1440,8 @@ static void note_task(torpor_app *app, struct task *task)
 
 int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms)
 {
+    if (!is_own(app))
+        return refuse_child(app);
     struct task *task = calloc(1, sizeof *task);
     if (task == NULL)
         return no_memory(app);
@@ -1425,6 +1474,8 @@ int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remain
 
 int torpor_app_end_task(torpor_app *app, int64_t token)
 {
+    if (!is_own(app))
+        return refuse_child(app);
     pthread_mutex_lock(&app->lock);
     struct task **at = &app->tasks;
     while (*at != NULL && (*at)->token != token)
@@ -1913,6 +1964,8 @@ static int save_large(torpor_app *app, const char *member, const char *scene, co
 
 static int save(torpor_app *app, const char *member, const char *scene, const void *bytes, size_t size)
 {
+    if (!is_own(app))
+        return refuse_child(app);
     if (app->path == NULL)
         return no_supervisor(app);
     if (size > LONGEST_DATA)
@@ -2188,6 +2241,7 @@ torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsi
     app->receives = (flags & TORPOR_NO_MESSAGES) == 0;
     app->messages.fd = app->answers.fd = app->calls.fd = -1;
     app->retry_ms = FIRST_RETRY_MS;
+    app->process = getpid();
     pthread_mutex_init(&app->lock, NULL);
     pthread_mutex_init(&app->call_lock, NULL);
     app->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -2213,7 +2267,8 @@ void torpor_app_close(torpor_app *app)
 {
     if (app == NULL)
         return;
-    if (app->has_thread) {
+    /* A forked child does not have the thread. */
+    if (app->has_thread && is_own(app)) {
         pthread_mutex_lock(&app->lock);
         app->stops = true;
         pthread_mutex_unlock(&app->lock);
@@ -2271,9 +2326,11 @@ int torpor_app_dispatch(torpor_app *app)
 {
     struct epoll_event events[8];
     int handled = 0;
+    if (!is_own(app))
+        return refuse_child(app);
     int count = epoll_wait(app->epoll, events, 8, 0);
     pthread_mutex_lock(&app->lock);
-    for (int index = 0; index < count; index++) {
+    for (int index = 0; index < count && is_own(app); index++) {
         switch ((enum source)events[index].data.u32) {
         case OF_TIMER:
             handled += try_again(app);
@@ -2308,12 +2365,15 @@ static void *run(void *argument)
             return NULL;
         struct pollfd watched = {app->epoll, POLLIN, 0};
         poll(&watched, 1, -1);
-        torpor_app_dispatch(app);
+        if (torpor_app_dispatch(app) == -ECHILD)
+            return NULL;
     }
 }
 
 int torpor_app_start(torpor_app *app)
 {
+    if (!is_own(app))
+        return refuse_child(app);
     if (app->has_thread)
         return fail(app, -EBUSY, "The library's thread has been started before.");
     sigset_t all, before;

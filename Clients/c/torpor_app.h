@@ -28,7 +28,8 @@
  * Functions that can fail return 0 or more, or -errno; torpor_app_last_error describes the error. All functions may
  * be called from any thread, except torpor_app_dispatch, torpor_app_start and torpor_app_close: only the thread that
  * called torpor_app_open may call these. After a fork without exec, the child must not use its parent's torpor_app,
- * but must open its own.
+ * but must open its own: in the child, functions that call the supervisor and torpor_app_dispatch return -ECHILD, and
+ * `problem` is called once.
  */
 #ifndef TORPOR_APP_H
 #define TORPOR_APP_H
@@ -296,7 +297,8 @@ bool torpor_app_supervised(const torpor_app *app);
 
 /* A descriptor that is readable (POLLIN) when torpor_app_dispatch has something to do. */
 int torpor_app_fd(const torpor_app *app);
-/* Calls the delegate's functions for the messages that have arrived; does not wait. Returns the number of messages. */
+/* Calls the delegate's functions for the messages that have arrived; does not wait. Returns the number of messages;
+ * -ECHILD in a forked child. */
 int torpor_app_dispatch(torpor_app *app);
 /* Starts a thread that handles messages until torpor_app_close. All signals are blocked in the thread. */
 int torpor_app_start(torpor_app *app);

@@ -495,6 +495,26 @@ class CLibraryTests(SupervisedTestCase):
         probe.until(f"problem Message {number} was answered twice")
         probe.finish()
 
+    def test_a_forked_child_takes_nothing_from_its_parent(self) -> None:
+        if "--thread" in self.options:
+            self.skipTest("a child that is forked from the library's thread ends with it")
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        probe.do("forks didReceiveEvent")
+        # The second one is there before the child looks again.
+        first, second = self.supervisor.tell("didReceiveEvent"), self.supervisor.tell("didBecomeActive")
+        probe.until("child ends")
+        self.assertEqual([self.supervisor.answer(first), self.supervisor.answer(second)], [{"result": "done"}] * 2)
+        sentence = f"This torpor_app belongs to process {probe.process.pid}, from which this one was forked"
+        self.assertEqual(len([line for line in probe.seen if line.startswith("problem " + sentence)]), 1)
+        for line in ["child dispatch -10", "child save -10", "child readable 0"]:
+            self.assertIn(line, probe.seen)
+        for _ in range(3):
+            self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+        probe.do("save of the parent")
+        self.assertEqual(probe.messages().count("didBecomeActive"), 4)
+        probe.finish()
+
     def test_without_a_function_for_problems_they_are_on_standard_error(self) -> None:
         self.supervisor.refuse_next("Attach", "NotPermitted")
         probe = self.probe("--mute")

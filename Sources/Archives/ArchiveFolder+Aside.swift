@@ -94,10 +94,11 @@ extension ArchiveFolder {
         return removed
     }
 
-    /// Whether two archives have the same bytes; no if one of them cannot be read.
+    /// Whether two archives have the same bytes; no if one of them cannot be read. Opening with O_NONBLOCK does not wait
+    /// for a lease of the app's user, who owns them.
     private static func areEqual(_ one: Found, _ other: Found) -> Bool {
-        guard one.bytes == other.bytes, let first = try? File.open(one.path, [.read, .noFollow]),
-            let second = try? File.open(other.path, [.read, .noFollow])
+        guard one.bytes == other.bytes, let first = try? File.open(one.path, [.read, .noFollow, .nonBlocking]),
+            let second = try? File.open(other.path, [.read, .noFollow, .nonBlocking])
         else { return false }
         let size = 64 << 10
         return withUnsafeTemporaryAllocation(byteCount: 2 * size, alignment: 16) { buffer in

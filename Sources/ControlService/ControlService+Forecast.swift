@@ -92,6 +92,14 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
+    /// The text to add if messages wait for an app that has been suspended; else empty. They woke it, or found it
+    /// awake, before a user suspended it, so that only later ones wake it.
+    func waitingMail(_ app: AppRuntime, _ machine: AppMachine) -> String {
+        let count = machine.state == .suspended ? supervisor.mailboxes.waiting(for: app).count : 0
+        guard count > 0 else { return "" }
+        return "; \(count) message\(count == 1 ? " waits" : "s wait") in its mailbox until it is woken"
+    }
+
     /// Why no connection wakes a suspended app although `wake_on_connect` says so, as words that follow its name; nil if
     /// connections do, or are not to.
     func silence(of app: AppRuntime) -> String? {

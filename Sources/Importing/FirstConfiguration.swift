@@ -25,10 +25,11 @@ public struct FirstApp: Sendable, Equatable {
         self.origin = origin
     }
 
-    /// An example app that runs on every machine with Python: it serves a folder over HTTP.
+    /// An example app that runs on every machine with Python: it serves files over HTTP that all users may read anyway.
+    /// The folder of the configuration may hold secrets, and any user of the machine can connect.
     public static let example = FirstApp(
         name: "web",
-        exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"],
+        exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1", "--directory", "/usr/share"],
         port: 8000
     )
 
@@ -102,6 +103,7 @@ extension FirstApp {
             torpor.toml, then torpor apply.
 
             [apps.\(TOMLValue.key(name))]
+            \(exec == Self.example.exec ? "# An example: put your program here.\n" : "")\
             exec = \(TOMLValue.strings(exec).text(after: "exec"))
             # Relative paths begin at the folder of this file.
             directory = "."

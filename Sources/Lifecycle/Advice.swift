@@ -115,6 +115,8 @@ extension Coordinator {
         switch advice {
         case .goal(let goal):
             if goal == .active || goal == .background { try nodes[app].machine.requireOwner(now: now) }
+            // The app may have got a message since the policy was asked, for which the advice is refused below.
+            if goal == .suspended { nodes[app].machine.repeatBackgroundTimeUsed() }
             guard let request = try request(for: goal, of: app) else {
                 forgetPending(app)
                 let foreground = goal == .active

@@ -48,7 +48,7 @@ public struct AppMachine: Sendable {
     /// Whether the app has answered didEnterBackground since it was last in the foreground. Such an app has saved its
     /// state, so torpord may kill it without notice.
     public internal(set) var isPrepared = false
-    /// Whether the app's background time is over, but a task, hold or mode keeps it in the background.
+    /// Whether the app's background time is over, but something keeps it awake: it is reported once that is over.
     var grantIsOver = false
     /// Whether the app was woken only for an event or a dependent. Such an app is suspended again when its background
     /// time is over.

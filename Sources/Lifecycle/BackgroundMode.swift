@@ -75,6 +75,7 @@ extension AppMachine {
         case .launching, .running: break
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
+        repeatBackgroundTimeUsed()
         actions.append(.report(.modeBegan(mode)))
         // torpord may be about to suspend the app, which this mode now prevents.
         walk(into: &actions, now: now)

@@ -228,6 +228,7 @@ extension AppMachine {
             token = time.lastToken
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
+        repeatBackgroundTimeUsed()
         var actions: [Action] = []
         // If the app is about to be suspended, the new background task prevents that: continue from the app's new
         // state.
@@ -258,6 +259,15 @@ extension AppMachine {
         backgroundTimeIsOver(into: &actions, now: now)
     }
 
+    /// Reports again that the background time is used up as soon as what keeps the app awake now is over. The policy
+    /// that was told of it cannot suspend the app now, and asks for nothing by itself.
+    mutating func repeatBackgroundTimeUsed() {
+        guard isHeld || awaitsVerdict || isBusyWithMessage, state == .background, transition == nil, grant == nil,
+            !sleepsAgain, rules.backgroundTime != nil
+        else { return }
+        grantIsOver = true
+    }
+
     // MARK: Holds
 
     /// Adds a hold. If a hold with the same reason exists, that hold gets the later of the two end times instead.
@@ -278,6 +288,7 @@ extension AppMachine {
             )
         }
         changeBackgroundTime { $0.holds.append(Hold(reason: reason, until: until)) }
+        repeatBackgroundTimeUsed()
         walk(into: &actions, now: now)
     }
 

@@ -16,9 +16,13 @@ struct FirstConfigurationTests {
         )
     }
 
-    @Test("the example works at once, in the folder of its file")
+    @Test("the example works at once, and serves no file that is not for everyone")
     func example() throws {
         let app = try load(.example)
+        // Any user can connect, and beside its file are keys and environments.
+        #expect(app.exec.suffix(2) == ["--directory", "/usr/share"])
+        #expect(FirstApp.example.toml.contains("[apps.web]\n# An example: put your program here.\nexec = ["))
+        #expect(FirstApp(name: "a", exec: ["b"]).toml.contains("[apps.a]\nexec = [\"b\"]\n"))
         #expect(app.directory == "/srv/app" && app.exec.prefix(3) == ["python3", "-m", "http.server"])
         #expect(app.wakeOnConnect == .background)
     }

@@ -101,6 +101,37 @@ import Testing
         #expect(fleet.state("web") == .suspended)
     }
 
+    @Test("a policy whose advice comes while the app is busy is asked again when that is over")
+    func askedAgain() throws {
+        var rules = AppRules()
+        rules.backgroundTime = .seconds(1)
+        rules.messageDeadline = .seconds(10)
+        var fleet = try fleet(AppDefinition(name: "web", rules: rules))
+        try fleet.ask(.start(background: true), "web")
+        let id = fleet.id("web")
+        func tell(_ event: AppEvent) -> [Action] {
+            fleet.coordinator.handle(event, of: id, now: fleet.now).map(\.action)
+        }
+        fleet.now += .seconds(1)
+        #expect(tell(.deadline).contains(.report(.backgroundTimeUsed)))
+        for _ in 1...2 {
+            // The next message is there before the policy has answered.
+            _ = tell(.messageSent)
+            #expect(fleet.refusal(.goal(.suspended), "web") == "stays awake until it has answered a message")
+            #expect(tell(.messageAnswered) == [.report(.backgroundTimeUsed)])
+        }
+        // A policy that leaves the app awake is not asked after every message.
+        _ = tell(.messageSent)
+        #expect(tell(.messageAnswered).isEmpty)
+        // What holds the app now was not known when the policy was asked.
+        try fleet.ask(.hold(reason: "a look", until: nil), "web")
+        #expect(fleet.refusal(.goal(.suspended), "web") != nil)
+        let released = try fleet.coordinator.request(.release, of: id, now: fleet.now)
+        #expect(released.map(\.action) == [.report(.backgroundTimeUsed)])
+        try fleet.advise(.goal(.suspended), "web")
+        #expect(fleet.state("web") == .suspended)
+    }
+
     @Test("time in the background is granted anew, and only there")
     func grant() throws {
         var fleet = try fleet(AppDefinition(name: "web"))

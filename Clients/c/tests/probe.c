@@ -2,7 +2,7 @@
 
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
- * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
+ * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems]. Lines: "later NAME", "fails NAME", "leaves NAME", "forks NAME", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
  * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
  * state and snapshot it is from now on, "scene -" those of the app. */
@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char later[64], fails[64], leaves[64], declines[64];
+static char later[64], fails[64], leaves[64], declines[64], forks[64];
+static pid_t child = -1;
 static unsigned declined, fetched;
 static char scene_name[64];
 
@@ -138,6 +139,9 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
         tell_scene(message);
     for (size_t index = 0; torpor_message_discarded(message, index) != NULL; index++)
         say("discarded scene %s", torpor_message_discarded(message, index));
+    /* The child falls back into the loop of its parent. */
+    if (strcmp(message->name, forks) == 0)
+        child = fork();
     if (strcmp(message->name, leaves) == 0)
         return TORPOR_UNHANDLED;
     if (strcmp(message->name, later) == 0)
@@ -190,6 +194,8 @@ static bool obey(torpor_app *app, char *line)
         snprintf(fails, sizeof fails, "%s", rest);
     else if (strcmp(line, "leaves") == 0)
         snprintf(leaves, sizeof leaves, "%s", rest);
+    else if (strcmp(line, "forks") == 0)
+        snprintf(forks, sizeof forks, "%s", rest);
     else if (strcmp(line, "declines") == 0)
         sscanf(rest, "%63s %u", declines, &declined);
     else if (strcmp(line, "scene") == 0)
@@ -330,6 +336,21 @@ static bool read_lines(torpor_app *app)
     return true;
 }
 
+/* In a forked child: what its parent's app does for it. */
+static int use_of_parent(torpor_app *app)
+{
+    char error[256];
+    say("child dispatch %d", torpor_app_dispatch(app));
+    say("child save %d", torpor_app_save_state(app, "child", 5));
+    torpor_app_last_error(app, error, sizeof error);
+    say("child %s", error);
+    struct pollfd watched = {torpor_app_fd(app), POLLIN, 0};
+    say("child readable %d", poll(&watched, 1, 0));
+    torpor_app_close(app);
+    say("child ends");
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     bool thread = false;
@@ -363,6 +384,8 @@ int main(int count, char **arguments)
         poll(watched, 2, -1);
         if (watched[1].revents != 0)
             torpor_app_dispatch(app);
+        if (child == 0)
+            return use_of_parent(app);
         if (watched[0].revents != 0 && !read_lines(app))
             break;
     }

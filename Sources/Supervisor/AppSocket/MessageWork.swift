@@ -28,6 +28,16 @@ extension Supervisor {
         )
     }
 
+    /// Why the app counts as hung, a sentence without its subject; nil if it has answered its messages in time. In the
+    /// background such an app is ended.
+    package func hang(of app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        guard machine.messageDue == nil, machine.rules.messageDeadline != nil, let work = work(of: app), work.isLate
+        else { return nil }
+        return "has not answered \(work.name)\(work.topic.map { " (\($0))" } ?? "") within its message_deadline, and all "
+            + "else waits for that: ‘torpor restart \(app.name)’ ends it"
+    }
+
     /// The text to report when the app has not answered its message within `message_deadline`.
     func missedMessage(_ app: AppRuntime) -> String {
         let outgoing = appSockets.messageInWork(of: app)
@@ -37,6 +47,6 @@ extension Supervisor {
         let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
         let isEnding = coordinator.machine(app.id).transition == .terminating
         return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"
-            + (isEnding ? "; it is terminated" : "")
+            + (isEnding ? "; it is terminated" : "; ‘torpor restart \(app.name)’ ends it")
     }
 }

@@ -64,6 +64,7 @@ extension InnerScenes {
                 if let number = numbers.removeValue(forKey: name) {
                     self.names[number] = nil
                     refusals[number] = nil
+                    ends[number] = nil
                 }
                 supervisor.scenes.erase(name)
             }

@@ -26,6 +26,9 @@ extension InnerScenes {
     func restore(_ entries: [SceneEntry], isOver: Bool, of app: AppRuntime) {
         for entry in entries { take(entry.scene.id, for: entry.name) }
         if !isOver, let entry = entries.first(where: \.isRestoring) { restoring[app.id] = entry.scene.id }
+        if !isOver, let entry = entries.first(where: { $0.scene.awaiting == .sceneWillConnect }) {
+            connecting[app.id] = entry.scene.id
+        }
         let scenes = entries.map { isOver ? SceneMachine(wanting: $0.scene) : $0.scene }
         coordinator.restore(app.id, scenes: scenes, now: now)
     }

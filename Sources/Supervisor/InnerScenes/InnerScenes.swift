@@ -27,6 +27,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     var refusals: [SceneID: String] = [:]
     /// For each app that is connecting a scene with saved state, that scene.
     var restoring: [AppID: SceneID] = [:]
+    /// For each app that is connecting a scene, that scene.
+    var connecting: [AppID: SceneID] = [:]
+    /// How many runs in a row have ended while they connected the scene.
+    var ends: [SceneID: Int] = [:]
     /// Discarded scenes whose data is not erased yet, for example because their apps still show them.
     var leaving: Set<String> = []
     private(set) lazy var cgroups = SceneCgroups(self)
@@ -323,6 +327,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         {
             supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while restoring it")
         }
+        let scene = connecting.removeValue(forKey: app.id)
+        if let scene, !ending.reason.wasAskedFor, !ending.reason.isReplacement { ended(app, connecting: scene) }
         look(at: app)
         cgroups.forget(app)
     }
@@ -343,9 +349,10 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         seen[app.id] = now.isEmpty ? nil : now
         // If the app is ending, keep the entry, because ``ended(_:_:)`` needs it to decide whether the saved state is
         // at fault.
-        if machine(app).transition != .terminating, let scene = restoring[app.id],
+        if machine(app).transition != .terminating, let scene = connecting[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {
+            connecting[app.id] = nil
             restoring[app.id] = nil
         }
         for id in Set(now.map(\.id)).union(before.map(\.id)) {
@@ -359,6 +366,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     private func follow(_ name: String, _ old: SceneMachine?, _ new: SceneMachine?, _ app: AppRuntime) {
         let (was, state) = (old?.state ?? .unattached, new?.state ?? .unattached)
         if was != state { supervisor.scenes.used(name, isWritten: state == .unattached) }
+        if state > .unattached, let new { ends[new.id] = nil }
         guard let session = roster[name], !session.isDiscarded else {
             if state > .unattached, roster[name]?.wasConnected == false {
                 supervisor.scenes.change(name) { $0.wasConnected = true }
@@ -385,6 +393,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         seen[app.id] = nil
         restoring[app.id] = nil
+        connecting[app.id] = nil
         cgroups.forget(app)
     }
 
@@ -415,6 +424,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
         let state = supervisor.savedStates.found(of: app, scene: name)
         restoring[app.id] = state == nil ? nil : scene
+        connecting[app.id] = scene
         return [
             "scene": .string(name),
             "options": [
@@ -433,6 +443,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let name = name(of: scene)
         if message == .sceneWillConnect {
             let wasRestoring = restoring.removeValue(forKey: app.id) == scene
+            if connecting[app.id] == scene { connecting[app.id] = nil }
             if failed {
                 refusals[scene] = "\(app.name) refused it" + (answer.text.map { " (\($0))" } ?? "")
                 if wasRestoring, !answer.declines.contains(.restoration), let name {

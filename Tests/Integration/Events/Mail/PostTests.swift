@@ -28,6 +28,8 @@ struct PostTests {
             #expect(waiting.map(\.count) == [1, 3, 3, 1] && waiting[2].key == "k")
             #expect(waiting.map(\.id) == waiting.map(\.id).sorted() && waiting[0].id == first.id)
             #expect(try daemon.heard().filter { $0.name == "didReceiveEvent" }.isEmpty)
+            let suspended = try daemon.done(.suspend, "web")
+            #expect(suspended.message == "web is suspended; 4 messages wait in its mailbox until it is woken")
             try daemon.done(.foreground, "web")
             let messages = try daemon.messages()
             let resumed = try #require(messages.firstIndex(of: "resumed"))

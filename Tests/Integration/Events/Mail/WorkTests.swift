@@ -69,6 +69,25 @@ import Varlink
             #expect(try daemon.summary("web").state == "active")
             try daemon.ask("d.answer(\(message.id ?? 0))")
             #expect(try daemon.status("web").work == nil)
+            #expect(try daemon.summary("web").unhealthy == nil)
+        }
+    }
+
+    @Test("That an app in the foreground hangs is said wherever somebody asks whether all is well")
+    func hangs() throws {
+        let toml = Self.toml + "message_deadline = \"100ms\"\n"
+        try withDaemon(toml, files: Delegates.files("didReceiveEvent=hold")) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("orders")
+            try daemon.waitForEvent("web", "waits for that answer; ‘torpor restart web’ ends it")
+            let hang = "has not answered didReceiveEvent (orders) within its message_deadline"
+            #expect(try daemon.summary("web").unhealthy?.hasPrefix(hang) == true)
+            let health = try torpor(daemon, ["health"])
+            #expect(health.code == 1 && health.output.contains("web \(hang)"), "\(health)")
+            let post = try torpor(daemon, ["post", "web", "orders"]).output
+            #expect(post.hasPrefix("web does not get it yet: it \(hang)"), "\(post)")
+            // It would be waited for at the end.
+            try daemon.done(.forceQuit, "web")
         }
     }
 

@@ -41,6 +41,8 @@ import Varlink
                         time.sleep(0.3)
                         os._exit(0)
                     os._exit(3)
+                if message.scene.startswith("deadly") or os.path.exists("@D/deadly-" + message.scene):
+                    os._exit(4)
                 if message.scene == "nobody":
                     raise Exception("there is no nobody")
             def scene_did_become_active(self, message):
@@ -224,6 +226,29 @@ import Varlink
             #expect(daemon.records("desk").filter { $0 == "connect fatal front fatal" }.count == 1)
             #expect(daemon.records("desk").contains("connect fatal front -"))
             #expect(File.exists(daemon.archive("set-aside", of: "desk@fatal")))
+        }
+    }
+
+    @Test("A scene that ends the app each time is not connected for ever: the others stay")
+    func deadly() throws {
+        try Self.with(keys: "restart_backoff = { initial = \"10ms\" }") { daemon throws in
+            try Self.open(daemon, "ann", "bob")
+            // One that was never connected is gone after the first time.
+            #expect(throws: (any Error).self) { try Self.open(daemon, "deadly") }
+            try Self.wait(daemon, ["ann": "active", "bob": "active"])
+            #expect(daemon.records("desk").filter { $0.hasPrefix("connect deadly") }.count == 1)
+            try daemon.waitForEvent("desk", "ended while it connected its scene desk@deadly, which was new")
+            // One that was connected has another chance.
+            try Daemon.write(["deadly-bob": ""], in: daemon.directory)
+            let before = daemon.records("desk").filter { $0.hasPrefix("connect bob") }.count
+            kill(try #require(try daemon.summary("desk").pid), SIGKILL)
+            try Self.wait(daemon, ["ann": "active", "bob": "unattached"])
+            #expect(daemon.records("desk").filter { $0.hasPrefix("connect bob") }.count == before + 2)
+            try daemon.waitForEvent("desk", "‘torpor scene discard desk@bob’ removes it")
+            #expect(try daemon.summary("desk").state == "active")
+            try File.remove(daemon.directory + "/deadly-bob")
+            try daemon.done(.foreground, "desk@bob")
+            try Self.wait(daemon, ["ann": "active", "bob": "active"])
         }
     }
 
