@@ -34,8 +34,9 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         guard machine.messageDue == nil, machine.rules.messageDeadline != nil, let work = work(of: app), work.isLate
         else { return nil }
-        return "has not answered \(work.name)\(work.topic.map { " (\($0))" } ?? "") within its message_deadline, and all "
-            + "else waits for that: ‘torpor restart \(app.name)’ ends it"
+        let about = work.topic.map { " (\($0))" } ?? ""
+        return "has not answered \(work.name)\(about) within its message_deadline, and all else waits for that: "
+            + "‘torpor restart \(app.name)’ ends it"
     }
 
     /// The text to report when the app has not answered its message within `message_deadline`.
