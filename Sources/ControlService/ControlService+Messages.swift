@@ -24,7 +24,7 @@ extension ControlService {
             tell(
                 outcome.map { result in
                     var result = result
-                    result.message = result.message ?? app.flatMap { self.supervisor.hang(of: $0) }
+                    result.message = result.message ?? app.flatMap { self.supervisor.deafness(of: $0) }
                     return result
                 },
                 of: request,

@@ -34,8 +34,30 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         guard machine.messageDue == nil, machine.rules.messageDeadline != nil, let work = work(of: app), work.isLate
         else { return nil }
-        return "has not answered \(work.name)\(work.topic.map { " (\($0))" } ?? "") within its message_deadline, and all "
-            + "else waits for that: ‘torpor restart \(app.name)’ ends it"
+        let about = work.topic.map { " (\($0))" } ?? ""
+        return "has not answered \(work.name)\(about) within its message_deadline, and all else waits for that: "
+            + "‘torpor restart \(app.name)’ ends it"
+    }
+
+    /// Why the app does not get its messages: it hangs, or its delegate is gone. A sentence without its subject; nil if
+    /// it gets them.
+    package func deafness(of app: AppRuntime) -> String? {
+        if let hang = hang(of: app) { return hang }
+        let machine = coordinator.machine(app.id)
+        // After a change of the supervisor, the delegate has time to connect again.
+        guard machine.rules.readiness == .delegate, machine.isAlive, machine.transition == nil, !machine.hasDelegate,
+            app.channel?.delegate == nil, app.channel?.returnTimer == nil
+        else { return nil }
+        return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
+    }
+
+    /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.
+    package func trouble(of app: AppRuntime) -> String? {
+        if let deafness = deafness(of: app) { return deafness }
+        guard app.specification.rules.readiness == .delegate, coordinator.machine(app.id).isAlive,
+            app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
+        else { return nil }
+        return "answered didFinishLaunching with failed: ‘torpor history \(app.name)’ says why"
     }
 
     /// The text to report when the app has not answered its message within `message_deadline`.

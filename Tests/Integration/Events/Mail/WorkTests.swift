@@ -73,6 +73,30 @@ import Varlink
         }
     }
 
+    @Test("An app whose delegate is gone is said to get no messages")
+    func deaf() throws {
+        let program = """
+            import sys, time
+            sys.path.insert(0, "\(Sources.root)/Clients/python")
+            import torpor
+            class Web(torpor.Delegate):
+                def did_receive_event(self, message):
+                    message.app.close()
+            with torpor.App(Web()):
+                while True:
+                    time.sleep(3600)
+            """
+        try withDaemon(Self.toml, files: ["app.py": program]) { daemon in
+            try daemon.done(.start, "web")
+            #expect(try daemon.summary("web").unhealthy == nil)
+            try daemon.post("orders")
+            try daemon.waitForEvent("web", "has no delegate any more")
+            #expect(try daemon.summary("web").unhealthy?.hasPrefix("has no delegate any more") == true)
+            let post = try torpor(daemon, ["post", "web", "orders"]).output
+            #expect(post.hasPrefix("web does not get it yet: it has no delegate any more"), "\(post)")
+        }
+    }
+
     @Test("That an app in the foreground hangs is said wherever somebody asks whether all is well")
     func hangs() throws {
         let toml = Self.toml + "message_deadline = \"100ms\"\n"
