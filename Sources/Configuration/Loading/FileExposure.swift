@@ -13,7 +13,10 @@ public struct FileExposure: Sendable, Hashable {
 
     /// Examines a file or folder, and all folders on its path, following symlinks. Nil if only its owner and group may
     /// change it, and its owner is root if root asks (`isForRoot`), or if it does not exist.
-    public init?(of path: String, isForRoot: Bool = Users.effectiveUID == 0) {
+    ///
+    /// - Parameter isForRoot: whether root asks; nil to find out whether this process runs as root.
+    public init?(of path: String, isForRoot: Bool? = nil) {
+        let isForRoot = isForRoot ?? (Users.effectiveUID == 0)
         guard let status = try? File.status(path) else { return nil }
         let real = (try? File.realPath(path)) ?? path
         if Self.isOpen(status) {
