@@ -19,7 +19,8 @@ extension ControlService {
         } catch {
             return reply.fail(error)
         }
-        supervisor.mailboxes.post(request, from: named ?? Self.name(of: peer), to: app) { [weak self, weak app] outcome in
+        let sender = named ?? Self.name(of: peer)
+        supervisor.mailboxes.post(request, from: sender, to: app) { [weak self, weak app] outcome in
             guard let self else { return }
             tell(
                 outcome.map { result in
