@@ -221,7 +221,7 @@ import Varlink
                 #expect(check.output.contains("policies.server: "), "\(check.output)")
                 let now = try daemon.policy("server")
                 #expect(now.state == "ready" && now.pid == before)
-                let checked = try Spawn.run([Built.path("torpor"), "check", daemon.configuration])
+                let checked = try Spawn.run([Built.path("torpor"), "check", daemon.directory + "/torpor.toml"])
                 #expect(checked.code == 2 && checked.output.contains("policies.server: "), "\(checked.output)")
             }
             let unknown = try apply("protect = [\"b\"]")
