@@ -67,13 +67,13 @@ package enum PolicyProbe {
         let lists = policy.options.filter { $0.type == "list of apps" }.map { parts($0.key) }
         return options.compactMap { option in
             guard case .string(let text) = option.value else { return nil }
-            let parts = parts(option.key)
+            let parts = Self.parts(option.key)
             let list = lists.first { list in
                 // The element's index is missing if the list is a single string.
                 (parts.count == list.count || parts.count == list.count + 1)
                     && zip(list, parts).allSatisfy { $0 == "*" || $0 == $1 }
             }
-            return list.map { (parts.prefix($0.count).joined(separator: "."), text) }
+            return list.map { (option: parts.prefix($0.count).joined(separator: "."), text: text) }
         }
     }
 
