@@ -31,7 +31,7 @@ final class StoreFile {
     private let inode: UInt64?
     private var eventCount: Int64 = 0
     /// How many events of which apps `tidy` has yet to remove.
-    private var surplus: [EventShares.Share] = []
+    private var surplus: [FairShares.Share] = []
     private var agedAt: Duration?
     private var hasShrunk = false
 
@@ -245,7 +245,7 @@ final class StoreFile {
             // Counting 100,000 events takes about 30 ms. It is done once for each 1 % of the events.
             let counts = try database.eventCounts()
             eventCount = counts.reduce(0) { $0 + $1.count }
-            surplus = EventShares.surplus(counts, excess: eventCount - retention.maxCount)
+            surplus = FairShares.surplus(counts, excess: eventCount - retention.maxCount)
         }
         var (removed, rest) = (Int64(0), surplus)
         try database.transaction { () throws(DatabaseError) in

@@ -182,10 +182,10 @@ extension Database {
     }
 
     /// How many events there are of each app, and of the supervisor.
-    func eventCounts() throws(DatabaseError) -> [EventShares.Share] {
+    func eventCounts() throws(DatabaseError) -> [FairShares.Share] {
         let statement = try prepare("SELECT app, count(*) FROM events GROUP BY app")
         defer { statement.reset() }
-        var counts: [EventShares.Share] = []
+        var counts: [FairShares.Share] = []
         while try statement.step() { counts.append((statement.text(0), statement.integer(1))) }
         return counts
     }

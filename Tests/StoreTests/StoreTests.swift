@@ -233,7 +233,7 @@ extension OneAtATime {
         )
         func surplus(counts: [Int64], excess: Int64, removed: [Int64]) {
             let shares = counts.enumerated().map { (app: Optional("\($0)"), count: $1) }
-            let surplus = EventShares.surplus(shares, excess: excess)
+            let surplus = FairShares.surplus(shares, excess: excess)
             #expect(surplus.map(\.count).filter { $0 > 0 }.sorted(by: >) == removed)
         }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which events are removed when there are too many: the oldest of the apps that have most. So an app with many
-/// events does not push out those of others.
-enum EventShares {
-    /// How many events of an app there are, or how many to remove. The app is nil for events of the supervisor.
-    typealias Share = (app: String?, count: Int64)
+/// Decides what to leave out when there is too much: of the apps that have most. So an app with much does not push out
+/// what others have.
+package enum FairShares {
+    /// How much there is of an app, or how much to leave out. The app is nil for what belongs to the supervisor.
+    package typealias Share = (app: String?, count: Int64)
 
-    /// How many events to remove of each app, so that `excess` events are removed, and the largest number that an app
-    /// keeps is as small as possible.
-    static func surplus(_ shares: [Share], excess: Int64) -> [Share] {
+    /// How much to leave out of each app, so that it is `excess` in all, and the most that an app keeps is as small as
+    /// possible.
+    package static func surplus(_ shares: [Share], excess: Int64) -> [Share] {
         guard excess > 0 else { return [] }
         let shares = shares.sorted { $0.count > $1.count }
         var sum: Int64 = 0
