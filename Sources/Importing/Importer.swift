@@ -252,6 +252,7 @@ public enum Importer {
                         ?? "it was read as \(result.kind.title); if that is wrong, say what it is with --from")
             )
         }
+        result.keepPercents()
         Names.assign(&result)
         ContainerNames.assign(&result)
         return result
