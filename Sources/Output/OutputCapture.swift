@@ -152,6 +152,13 @@ public final class OutputCapture {
         }
     }
 
+    /// Reads the output that is buffered in the FIFO and ends its last line. Called when the main process has ended, and
+    /// before it is launched, so that each run begins a line of its own, with its own time.
+    public func endLine() {
+        drain()
+        openLog().endLine()
+    }
+
     /// Reads the output that is buffered in the FIFO and ends the capture. With `remove`, also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()

@@ -359,7 +359,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do {
             let output: Descriptor?
             switch specification.log {
-            case .file: output = try capture(app).writerForApp()
+            case .file:
+                let capture = try capture(app)
+                capture.endLine()
+                output = try capture.writerForApp()
             case .journal:
                 let units = OwnUnits(apps: supervisor.place.cgroups).names
                 output = try OutputTarget.journal(app: app.name, unit: units.first ?? "")
