@@ -248,6 +248,12 @@ package final class ListeningSocket {
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
+    /// Whether somebody has removed or replaced the file of the Unix socket, so that no client reaches it.
+    var isFileGone: Bool {
+        guard descriptor != nil, node != nil, case .path(let path) = specification.plan.address else { return false }
+        return !isOwnNode(path)
+    }
+
     /// Whether the address can be bound again at once although other processes still have the old socket open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {

@@ -47,6 +47,12 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
         }
         for set in sets.values { set.refusal = nil }
+        for set in sets.values where !machine(set.app).isAlive {
+            for socket in set.sockets where socket.isFileGone {
+                close(socket)
+                bind(socket, of: set.app)
+            }
+        }
         lookAtAll()
     }
 
@@ -312,7 +318,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
                 continue
             }
-            if socket.isShutDown, socket.isBoundAnewAtOnce { close(socket) }
+            if socket.isShutDown && socket.isBoundAnewAtOnce || socket.isFileGone { close(socket) }
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()

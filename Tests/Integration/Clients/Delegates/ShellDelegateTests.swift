@@ -77,6 +77,8 @@ struct ShellDelegateTests {
         try withDaemon(toml) { daemon in
             let start = try Spawn.run([Self.torpor, "--socket", daemon.socket, "start", "web"])
             #expect(start.code == 0 && start.output.contains("it answered didFinishLaunching with failed"), "\(start)")
+            let health = try Spawn.run([Self.torpor, "--socket", daemon.socket, "health"])
+            #expect(health.code == 1 && health.output.contains("web answered didFinishLaunching with failed"), "\(health)")
             let again = try Spawn.run([Self.torpor, "--socket", daemon.socket, "start", "web"])
             #expect(again.code == 0 && !again.output.contains("failed"), "\(again)")
         }

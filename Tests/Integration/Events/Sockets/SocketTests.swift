@@ -47,6 +47,38 @@ import TorporAPI
         }
     }
 
+    @Test("a Unix socket whose file somebody has removed is bound again for the next launch, or by an apply")
+    func fileGone() throws {
+        let toml = """
+            [apps.web]
+            \(SocketServer.exec)
+            launch = "on-demand"
+
+            [[apps.web.sockets]]
+            stream = "@D/web.sock"
+
+            """
+        try withDaemon(toml, files: SocketServer.files) { daemon in
+            let path = daemon.directory + "/web.sock"
+            func expectServed() throws {
+                let peer = Peer(try Sockets.connect(path: path))
+                try peer.send("hello")
+                #expect(try peer.receive(until: "hello").hasSuffix("hello"))
+            }
+            try daemon.done(.start, "web")
+            try expectServed()
+            try File.remove(path)
+            try daemon.done(.restart, "web")
+            try expectServed()
+            try daemon.done(.stop, "web")
+            try File.remove(path)
+            try daemon.apply(toml) { $0.wait = true }
+            #expect(File.exists(path))
+            try daemon.done(.start, "web")
+            try expectServed()
+        }
+    }
+
     @Test("a connection that waits when the app is suspended wakes it at once")
     func suspendedWithConnection() throws {
         let port = try TestAddress.port()
