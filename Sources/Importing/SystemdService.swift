@@ -273,7 +273,9 @@ struct SystemdService {
     /// The names of the variables that an environment file sets; none if the file cannot be read.
     private func names(in file: String) -> [String] {
         let path = file.hasPrefix("-") ? String(file.dropFirst()) : file
-        guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path) else { return [] }
+        guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path) else {
+            return []
+        }
         return variables.map(\.name)
     }
 

@@ -293,8 +293,9 @@ public struct AppMachine: Sendable {
         guard mayRun else { return false }
         return switch phase {
         case .notRunning(.resting):
-            failed || !isDone && lastEnding?.wasAskedFor == false
-                && !(rules.restart == .never && lastEnding == .exitSuccess)
+            failed
+                || !isDone && lastEnding?.wasAskedFor == false
+                    && !(rules.restart == .never && lastEnding == .exitSuccess)
         case .notRunning(.delayed): true
         case .notRunning(.waiting), .launching, .running, .terminating: false
         }

@@ -50,13 +50,17 @@ struct PM2Tests {
         #expect(environment["F"] == nil && environment["A"] == "%d" && environment["NODE_APP_INSTANCE"] == "1")
         let folder = #"{"apps":[{"name":"web","script":"a.js","cwd":"/srv/%i","instances":2}]}"#
         #expect(try Imported("ecosystem.json", folder).remarks("web").contains { $0.hasPrefix("directory has %i,") })
-        #expect(try Imported("Procfile", "web: stat -c %u /tmp")["web"].exec == [
-            "/bin/sh", "-c", "exec stat -c %''u /tmp",
-        ])
+        #expect(
+            try Imported("Procfile", "web: stat -c %u /tmp")["web"].exec == [
+                "/bin/sh", "-c", "exec stat -c %''u /tmp",
+            ]
+        )
         let unit = "[Service]\nExecStart=/usr/bin/stat -c %%u /tmp\n"
-        #expect(try Imported("web.service", unit)["web"].exec == [
-            "/bin/sh", "-c", "exec /usr/bin/stat -c %''u /tmp",
-        ])
+        #expect(
+            try Imported("web.service", unit)["web"].exec == [
+                "/bin/sh", "-c", "exec /usr/bin/stat -c %''u /tmp",
+            ]
+        )
     }
 
     @Test("it is always restarted, at last each fifteen seconds, and ended by SIGINT")

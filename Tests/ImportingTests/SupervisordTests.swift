@@ -69,7 +69,7 @@ struct SupervisordTests {
         var low = tree(["supervisord.conf": "[supervisord]\nminfds=2048\n[program:w]\ncommand=w\n"])
         low.openFiles = few
         let told = try Imported("supervisord.conf", in: low).result.remarks
-        #expect(told.contains { $0.text.hasPrefix("minfds: 4096, the hard limit in limits.nofile, is that of the import") })
+        #expect(told.contains { $0.text.hasPrefix("minfds: 4096, the hard limit in limits.nofile, is that ") })
         // Not the limits of the shell in which the import runs.
         #expect(try limits("minfds=4096\nminprocs=200\n", files: many, processes: many) == ["nofile 4096:20000"])
         let open = Bound(soft: 1_048_576, hard: .max)

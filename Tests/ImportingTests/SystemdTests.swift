@@ -184,8 +184,8 @@ struct SystemdTests {
         ]
     )
     func ending(reason: String, status: String, told: String) throws {
-        let line = "ExecStopPost=/bin/sh -c 'echo \"$SERVICE_RESULT $EXIT_CODE $0\"' ${EXIT_STATUS}\nExecStopPost=/bin/x"
-        let commands = try app(line).afterStop.map(\.command)
+        let line = "ExecStopPost=/bin/sh -c 'echo \"$SERVICE_RESULT $EXIT_CODE $0\"' ${EXIT_STATUS}"
+        let commands = try app(line + "\nExecStopPost=/bin/x").afterStop.map(\.command)
         #expect(commands.count == 2 && commands.last == ["/bin/x"])
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try #require(commands.first?.first))
