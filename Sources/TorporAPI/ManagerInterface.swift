@@ -116,8 +116,17 @@ public enum ManagerInterface {
 
         # Where systemd's journal has the output of an app: the SYSLOG_IDENTIFIER of its entries, and the supervisor's
         # units, those of the apps first. Entries of another supervisor's units are not the app's. user is the user
-        # whose service manager has these units, null for the system's.
-        type JournalPlace (identifier: string, units: []string, user: ?int)
+        # whose service manager has these units, null for the system's. supervisor is the user that the supervisor runs
+        # as, account the one that the app runs as (null: the same), and cgroup the end of the path of the app's cgroup:
+        # entries of other processes are not the app's. All are null for a container.
+        type JournalPlace (
+          identifier: string,
+          units: []string,
+          user: ?int,
+          supervisor: ?int,
+          account: ?string,
+          cgroup: ?string
+        )
 
         # A state archive of an app: its file, its size, and when it was saved, in microseconds since 1970.
         type Archive (path: string, bytes: int, at: int)
