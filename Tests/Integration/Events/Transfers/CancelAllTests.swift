@@ -30,7 +30,8 @@ import Varlink
             // All the questions are with torpord before it has done anything: whatever this machine is doing, some of
             // them are answered while the transfers are cancelled.
             let status = message(.status(app: "web"))
-            let (canceller, other) = (try Sockets.connect(path: daemon.socket), try Sockets.connect(path: daemon.socket))
+            let canceller = try Sockets.connect(path: daemon.socket)
+            let other = try Sockets.connect(path: daemon.socket)
             try Descriptor.writeAll(canceller.raw, message(.cancelTransfers(CancelTransfersRequest(apps: ["web"]))))
             let questions = 20
             try Descriptor.writeAll(other.raw, (0..<questions).flatMap { _ in status })

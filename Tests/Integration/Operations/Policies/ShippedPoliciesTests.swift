@@ -66,7 +66,7 @@ import Varlink
             try daemon.waitFor("a", "suspended")
             try daemon.apply(Self.apps)
             try daemon.waitFor("a", "active")
-            try daemon.waitForEvent("a", "the policy server, which had sent it to the background, is not used any longer")
+            try daemon.waitForEvent("a", "which had sent it to the background, is not used any longer")
             #expect(try daemon.summary("b").state == "suspended")
         }
     }
