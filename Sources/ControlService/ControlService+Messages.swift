@@ -19,8 +19,18 @@ extension ControlService {
         } catch {
             return reply.fail(error)
         }
-        supervisor.mailboxes.post(request, from: named ?? Self.name(of: peer), to: app) { [weak self] outcome in
-            self?.tell(outcome, of: request, reply)
+        let sender = named ?? Self.name(of: peer)
+        supervisor.mailboxes.post(request, from: sender, to: app) { [weak self, weak app] outcome in
+            guard let self else { return }
+            tell(
+                outcome.map { result in
+                    var result = result
+                    result.message = result.message ?? app.flatMap { self.supervisor.deafness(of: $0) }
+                    return result
+                },
+                of: request,
+                reply
+            )
         }
     }
 

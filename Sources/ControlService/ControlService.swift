@@ -366,7 +366,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.done = machine.isDone
         summary.isSandboxed = app.specification.sandbox.mode != nil
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app) ?? silence(of: app)
-        summary.unhealthy = app.run.health?.problem
+        summary.unhealthy = app.run.health?.problem ?? supervisor.trouble(of: app)
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
         summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil
         summary.tags = app.specification.tags

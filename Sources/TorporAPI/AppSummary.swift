@@ -88,7 +88,8 @@ public struct AppSummary: Hashable, Sendable {
     public var done = false
     /// Why one of the app's sockets is not bound, a sentence without its subject; nil if all are bound.
     public var socketTrouble: String?
-    /// Why the app's last health check failed, a sentence without its subject; nil if it passed, or there was none.
+    /// Why the app's last health check failed, or which message it has not answered in time, a sentence without its
+    /// subject; nil if neither is so.
     public var unhealthy: String?
     /// Why the app's launch is delayed, in words: it waits for other apps, for memory, or for a policy.
     public var heldBack: String?

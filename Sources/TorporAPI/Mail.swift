@@ -70,7 +70,7 @@ public struct PostResult: Hashable, Sendable {
     /// What happens to the message: `told` (the app runs and receives it now), `woken` (torpord wakes the app),
     /// `waits` (it is queued) or `held-back`.
     public var outcome: String
-    /// The reason for the outcome `held-back`, a sentence without the app's name.
+    /// The reason for the outcome `held-back`, or why an app that runs hangs, a sentence without the app's name.
     public var message: String?
 
     /// Memberwise initializer.

@@ -43,7 +43,8 @@ public enum ManagerInterface {
 
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
-        # bound, unhealthy why its last health check failed, held_back why its launch waits. title is the name that
+        # bound, unhealthy why its last health check failed or that it hangs, held_back why its launch waits. title is
+        # the name that
         # people know it by, titles the same by language (BCP 47, in lower case), summary and summaries what it is for in
         # one line, icon the file of its picture, icons further ones by size in pixels and for a "dark" background,
         # categories where menus list it, language the locale that it gets as LANG. For a scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot

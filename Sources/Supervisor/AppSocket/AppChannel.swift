@@ -62,6 +62,8 @@ final class AppChannel {
     /// Messages that were not answered yet. The first one is in flight, if it was sent.
     var queue: [Outgoing] = []
     var delegate: Delegate?
+    /// The mail that a delegate was told again after it had connected again, and how many times.
+    var retold: (mail: Int64, count: Int)?
     var owners: [UInt32: TaskOwner] = [:]
     /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process reconnects
     /// first.

@@ -84,6 +84,24 @@ extension AppSockets {
         return machine.hasDelegate || machine.rules.readiness == .delegate && machine.transition == .launching
     }
 
+    /// Sets mail aside that a delegate does not answer but closes its connection, each time it is told it. Without a
+    /// limit it would be told the same mail as fast as it connects. `wasSent`: the number of the last message that was
+    /// sent over the earlier connection.
+    func willTellAgain(_ channel: AppChannel, wasSent: UInt32, _ app: AppRuntime) {
+        guard let first = channel.queue.first, let mail = first.mail, first.id <= wasSent,
+            let sent = channel.delegate?.sent, sent < first.id
+        else { return }
+        let count = (channel.retold?.mail == mail ? channel.retold?.count ?? 0 : 0) + 1
+        channel.retold = (mail, count)
+        guard count >= app.specification.mailAttempts else { return }
+        channel.retold = nil
+        channel.queue.removeFirst()
+        channel.answeredID = max(channel.answeredID, first.id)
+        supervisor.mailboxes.giveUp(mail, after: count, app)
+        record(app)
+        deliver(.messageAnswered, to: app.id)
+    }
+
     /// Sends the next message, if nothing is in flight.
     func pump(_ app: AppRuntime) {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,

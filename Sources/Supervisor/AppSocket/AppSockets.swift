@@ -362,6 +362,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         let incarnation = Int64(coordinator.machine(app.id).incarnation)
         let after = request.incarnation == incarnation ? request.after ?? 0 : 0
         let earlier = channel.delegate?.reply
+        let wasSent = channel.delegate?.sent ?? 0
         channel.delegate = AppChannel.Delegate(
             reply: reply,
             pid: peer.pid,
@@ -381,6 +382,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             : "; ready is not \"delegate\", so it is not sent the launch messages (restoreState, didFinishLaunching)"
         note(app, .attached, text: "has a delegate: process \(peer.pid)\(launch)")
         deliver(.delegate(attached: true), to: app.id)
+        willTellAgain(channel, wasSent: wasSent, app)
         pump(app)
         // If an earlier torpord sent the message that the app works on, start its deadline again: the app gets the full
         // time.

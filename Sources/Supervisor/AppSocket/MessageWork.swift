@@ -28,6 +28,38 @@ extension Supervisor {
         )
     }
 
+    /// Why the app counts as hung, a sentence without its subject; nil if it has answered its messages in time. In the
+    /// background such an app is ended.
+    package func hang(of app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        guard machine.messageDue == nil, machine.rules.messageDeadline != nil, let work = work(of: app), work.isLate
+        else { return nil }
+        let about = work.topic.map { " (\($0))" } ?? ""
+        return "has not answered \(work.name)\(about) within its message_deadline, and all else waits for that: "
+            + "‘torpor restart \(app.name)’ ends it"
+    }
+
+    /// Why the app does not get its messages: it hangs, or its delegate is gone. A sentence without its subject; nil if
+    /// it gets them.
+    package func deafness(of app: AppRuntime) -> String? {
+        if let hang = hang(of: app) { return hang }
+        let machine = coordinator.machine(app.id)
+        // After a change of the supervisor, the delegate has time to connect again.
+        guard machine.rules.readiness == .delegate, machine.isAlive, machine.transition == nil, !machine.hasDelegate,
+            app.channel?.delegate == nil, app.channel?.returnTimer == nil
+        else { return nil }
+        return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
+    }
+
+    /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.
+    package func trouble(of app: AppRuntime) -> String? {
+        if let deafness = deafness(of: app) { return deafness }
+        guard app.specification.rules.readiness == .delegate, coordinator.machine(app.id).isAlive,
+            app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
+        else { return nil }
+        return "answered didFinishLaunching with failed: ‘torpor history \(app.name)’ says why"
+    }
+
     /// The text to report when the app has not answered its message within `message_deadline`.
     func missedMessage(_ app: AppRuntime) -> String {
         let outgoing = appSockets.messageInWork(of: app)
@@ -37,6 +69,6 @@ extension Supervisor {
         let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
         let isEnding = coordinator.machine(app.id).transition == .terminating
         return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"
-            + (isEnding ? "; it is terminated" : "")
+            + (isEnding ? "; it is terminated" : "; ‘torpor restart \(app.name)’ ends it")
     }
 }

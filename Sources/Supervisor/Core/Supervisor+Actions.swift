@@ -142,7 +142,9 @@ extension Supervisor: ActionPerformer {
             text =
                 "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
                 + "torpord continues without the answer"
-        case .messageMissed: text = missedMessage(app)
+        case .messageMissed:
+            mailboxes.missedDeadline(appSockets.messageInWork(of: app)?.mail, by: app)
+            text = missedMessage(app)
         case .suspendFailed: text = "could not be suspended in time and was resumed"
         case .stoppedAgain(let time):
             text = "was resumed by another process (SIGCONT) while suspended; stopped again (\(time) of 3)"

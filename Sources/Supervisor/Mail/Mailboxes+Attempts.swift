@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import EventLoop
 package import Lifecycle
 import Mailbox
 import Processes
@@ -21,6 +22,7 @@ extension Mailboxes {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         defer { atLaunch[app.id] = nil }
+        let late = missed.removeValue(forKey: app.id)
         if ending.reason == .exitSuccess { launchedWithURL(app) }
         guard let run = Self.run(of: app) else {
             // No process was launched, so the URL in the arguments of the launch is not to blame.
@@ -30,12 +32,36 @@ extension Mailboxes {
             return
         }
         // If it is not known how the run ended, the mail may not be the cause, so this does not count as an attempt.
-        let counts = ending.reason.spoilsDelivery && ending.reason != .unknown
+        // A run that hung in the mail has failed, also if a user then ended it.
+        let counts =
+            ending.reason.spoilsDelivery && ending.reason != .unknown
+            || late.flatMap { boxes[app.id]?[$0]?.run } == run
         guard isLoaded else {
             endedBeforeLoad[app.id] = (run, counts)
             return
         }
-        endAttempts(app, run: run, counts: counts) { $0 == run }
+        let left = endAttempts(app, run: run, counts: counts) { $0 == run }
+        // No restart follows a success. The mail has woken the app and is not answered, so it wakes the app again, at
+        // most `mail_attempts` times.
+        guard ending.reason == .exitSuccess, case .rest = ending.next,
+            let mail = left.first(where: { $0.draft.wake != nil })
+        else { return }
+        loop.later { [weak self, weak app] in
+            guard let self, let app, let mail = boxes[app.id]?[mail.id] else { return }
+            haveWoken(host.wake(app, for: mail), app)
+        }
+    }
+
+    /// Called when the app has not answered the mail at its deadline.
+    func missedDeadline(_ mail: Int64?, by app: AppRuntime) { missed[app.id] = mail }
+
+    /// Sets mail aside that the app was told `times` times in one run without an answer, because its delegate has
+    /// connected again each time.
+    func giveUp(_ id: Int64, after times: Int, _ app: AppRuntime) {
+        guard let mail = boxes[app.id]?[id] else { return }
+        let run = Self.run(of: app).map { Int64($0) }
+        unhandled.add(StoredMail(mail, of: app.name), .crashed, run: run, told: Int64(times), app)
+        acknowledged(id, by: app)
     }
 
     /// The number of the app's latest incarnation that has processes, or had them last; nil if none is known. This is
@@ -72,15 +98,25 @@ extension Mailboxes {
         endedBeforeLoad = [:]
     }
 
-    private func endAttempts(_ app: AppRuntime, run: UInt32? = nil, counts: Bool, where isOver: (UInt32) -> Bool) {
+    /// Returns the mail that stays in the mailbox.
+    @discardableResult
+    private func endAttempts(
+        _ app: AppRuntime,
+        run: UInt32? = nil,
+        counts: Bool,
+        where isOver: (UInt32) -> Bool
+    ) -> [Mail] {
+        var left: [Mail] = []
         for mail in boxes[app.id]?.endAttempts(counts: counts, where: isOver) ?? [] {
             if counts, mail.attempts >= app.specification.mailAttempts {
                 unhandled.add(StoredMail(mail, of: app.name), .crashed, run: run.map { Int64($0) }, app)
                 acknowledged(mail.id, by: app)
             } else {
                 host.store.save(MailStanding(mail), of: mail.id, of: app.name)
+                left.append(mail)
             }
         }
+        return left
     }
 
     /// Decodes stored mail; nil if it cannot be delivered. Mail that no app can handle is kept as unhandled.

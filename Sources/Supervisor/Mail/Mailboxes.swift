@@ -39,6 +39,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     var atLaunch: [AppID: Int64] = [:]
     /// The `open_command` that runs for an app.
     var openCommands: [AppID: HookRun] = [:]
+    /// The mail that an app had not answered at its deadline.
+    var missed: [AppID: Int64] = [:]
     /// The most pieces of mail that the queue of a delegate (the process that receives an app's messages) holds at a
     /// time.
     private static let batch = 64
@@ -356,6 +358,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         boxes[app.id] = nil
         told[app.id] = nil
         endedBeforeLoad[app.id] = nil
+        missed[app.id] = nil
         endOpenCommand(of: app)
         unhandled.forget(app)
     }

@@ -78,21 +78,23 @@ package final class UnhandledMail: Room {
     }
 
     /// Stores mail as unhandled. `run`: the last incarnation (run) of the app that failed while it handled the mail.
-    func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, _ app: AppRuntime) {
+    /// - Parameter told: how many times a delegate that has connected again and again was told it in one run.
+    func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, told: Int64? = nil, _ app: AppRuntime) {
         let item = StoredUnhandled(mail: mail, why: why.rawValue, at: Clock.realtimeMicroseconds(), run: run)
         store.save(item)
         shelve(item, app)
-        note(app, .notHandled, text: Self.text(item, why), reason: why.rawValue)
+        note(app, .notHandled, text: Self.text(item, why, told: told), reason: why.rawValue)
     }
 
-    private static func text(_ item: StoredUnhandled, _ why: Why) -> String {
+    private static func text(_ item: StoredUnhandled, _ why: Why, told: Int64?) -> String {
         let what = "a message about \(item.mail.topic) (\(item.mail.id))"
         let then = "‘torpor unhandled --show \(item.mail.id)’ shows it"
         switch why {
         case .unhandled: return "does not handle \(what), nor does any other app that got it: \(then)"
         case .crashed:
-            let times = item.mail.standing.attempts
-            return "ended \(times) times while handling \(what), which is not delivered again: \(then)"
+            let times = told ?? item.mail.standing.attempts
+            let did = told == nil ? "ended" : "closed its connection"
+            return "\(did) \(times) times while handling \(what), which is not delivered again: \(then)"
         case .unknownMessage:
             return "did not get \(what): this version does not know \(item.mail.message): \(then)"
         case .unreadable: return "did not get \(what), which cannot be read: \(then)"

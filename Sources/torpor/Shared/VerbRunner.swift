@@ -138,7 +138,7 @@ enum VerbRunner {
     /// Whether a step explains a wait, if the wait takes long: an app is being restarted, or is not ready for a known
     /// reason.
     private static func explainsLongWait(_ step: VerbProgress) -> Bool {
-        [": restart ", "is launching: "].contains { step.text.contains($0) }
+        [": restart ", "is launching: ", " is held back: ", " waits for "].contains { step.text.contains($0) }
     }
 
     /// Says the steps after ``silence``; nil if steps are said at once, or never.

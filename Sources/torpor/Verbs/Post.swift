@@ -72,10 +72,10 @@ struct Post: ParsableCommand {
         switch (result.change, result.outcome) {
         case ("cancelled", _): "gets nothing: it cancels out what waited"
         case ("repeated", _): "had it already"
-        case (_, "told"): "gets it now"
+        case (_, "told"): result.message.map { "does not get it yet: it \($0)" } ?? "gets it now"
         case (_, "woken"): "is woken for it"
         case (_, "held-back"): "gets it when it runs: it \(result.message ?? "is not woken now")"
-        default: "gets it when it runs"
+        default: result.message.map { "does not get it yet: it \($0)" } ?? "gets it when it runs"
         }
     }
 

@@ -35,6 +35,7 @@ struct thread {
 };
 
 static struct thread threads[THREADS];
+static int threads_end = 1;  // those from here on are free
 static __thread int own;
 static sem_t main_turn;
 static int to_simulator = -1, from_simulator = -1;
@@ -43,6 +44,7 @@ void sim_baton_begin(void)
 {
     sem_init(&main_turn, 0, 0);
     memset(threads, 0, sizeof threads);
+    threads_end = 1;
     own = 0;
 }
 
@@ -78,7 +80,7 @@ static int64_t soonest(int64_t deadline)
     int64_t timers = sim_timer_deadline();
     if (timers < deadline)
         deadline = timers;
-    for (int i = 1; i < THREADS; i++)
+    for (int i = 1; i < threads_end; i++)
         if (threads[i].is_used && threads[i].wait != NULL && threads[i].wait->deadline < deadline)
             deadline = threads[i].wait->deadline;
     return deadline;
@@ -88,7 +90,7 @@ static int64_t soonest(int64_t deadline)
 // one has to be. What threads do to each other does not happen while none runs.
 static int only_epoll(const struct sim_wait *wait)
 {
-    for (int i = 1; i < THREADS; i++)
+    for (int i = 1; i < threads_end; i++)
         if (threads[i].is_used && threads[i].wait != NULL && threads[i].wait->is_descriptors)
             return -1;
     return wait->epoll > 0 ? wait->epoll : -1;
@@ -100,7 +102,7 @@ static int wait_in_main(struct sim_wait *wait)
         sim_fire_timers();
         int is_ready = wait->is_ready(wait), expired = is_due(wait);
         int able[THREADS], count = 0;
-        for (int i = 1; i < THREADS; i++)
+        for (int i = 1; i < threads_end; i++)
             if (may_go_on(&threads[i]))
                 able[count++] = i;
         unsigned self = is_ready || expired ? 6 : 0;
@@ -168,6 +170,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     for (int i = 1; i < THREADS; i++) {
         if (threads[i].is_used)
             continue;
+        if (i >= threads_end)
+            threads_end = i + 1;
         threads[i] = (struct thread){.is_used = 1, .body = body, .argument = argument};
         sem_init(&threads[i].turn, 0, 0);
         // Waited for at its end, so that nothing of it is done beside others.
@@ -246,7 +250,7 @@ static int wake_waiters(pthread_cond_t *condition)
 {
     if (sim_main_condition != NULL && sim_main_condition->one == condition)
         sim_main_condition->is_signalled = 1;
-    for (int i = 1; i < THREADS; i++)
+    for (int i = 1; i < threads_end; i++)
         if (threads[i].is_used && threads[i].wait != NULL && threads[i].wait->is_ready == is_signalled
             && threads[i].wait->one == condition)
             threads[i].wait->is_signalled = 1;
@@ -356,6 +360,7 @@ enum sim_stop sim_resume_torpord(int *status)
         return SIM_WAITS;
     }
     sim_world->epoll = -1;
+    sim_world->runs++;
     sim_keeper_looks_again();
     char byte = 'g';
     ssize_t written = write(to_child, &byte, 1);

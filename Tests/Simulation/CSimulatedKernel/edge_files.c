@@ -102,6 +102,12 @@ DIR *opendir(const char *path)
         errno = EMFILE;
         return NULL;
     }
+    char own[32];
+    snprintf(own, sizeof own, "/proc/%d/", sim_world->torpord);
+    if (strncmp(path, own, strlen(own)) == 0) {
+        errno = ENOENT;
+        return NULL;
+    }
     TRANSLATED(path);
     return REAL(opendir)(path);
 }
@@ -171,7 +177,12 @@ ssize_t read(int fd, void *to, size_t size)
     sim_count_call();
     FAIL(SIM_FAULT_INTERRUPTED, EINTR);
     ssize_t got = sim_read_made_up(fd, to, size, SIM_FROM_WHERE_IT_IS);
-    return got != -2 ? got : REAL(read)(fd, to, size);
+    if (got != -2)
+        return got;
+    got = REAL(read)(fd, to, size);
+    if (got == sizeof(uint64_t))
+        sim_timer_was_read(fd);
+    return got;
 }
 
 ssize_t write(int fd, const void *from, size_t size)

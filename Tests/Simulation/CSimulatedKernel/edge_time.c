@@ -18,9 +18,10 @@
 enum { TIMERS = 64, READING_TAKES = 200 };
 
 static struct timer {
-    int fd;
+    int fd, is_fired;  // fired: it may have to be read
     int64_t deadline;
 } timers[TIMERS];
+static int timers_end;  // those from here on are free
 
 static int64_t nanoseconds(const struct timespec *time)
 {
@@ -65,7 +66,7 @@ time_t time(time_t *result)
 
 static struct timer *find_timer(int fd)
 {
-    for (int i = 0; i < TIMERS; i++)
+    for (int i = 0; i < timers_end; i++)
         if (timers[i].fd == fd)
             return &timers[i];
     return NULL;
@@ -78,9 +79,11 @@ int timerfd_create(int clock, int flags)
     sim_count_call();
     FAIL(SIM_FAULT_DESCRIPTORS, EMFILE);
     struct timer *timer = find_timer(0);
+    if (timer == NULL && timers_end < TIMERS)
+        timer = &timers[timers_end++];
     int fd = REAL(eventfd)(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (timer != NULL && fd > 0)
-        *timer = (struct timer){fd, INT64_MAX};
+    if (timer != NULL)
+        *timer = (struct timer){.fd = fd > 0 ? fd : 0, .deadline = INT64_MAX};
     return fd;
 }
 
@@ -92,8 +95,11 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
     if (timer == NULL)
         return 0;
     uint64_t count;
-    ssize_t got = REAL(read)(fd, &count, sizeof count);
-    (void)got;
+    if (timer->is_fired) {
+        ssize_t got = REAL(read)(fd, &count, sizeof count);
+        (void)got;
+    }
+    timer->is_fired = 0;
     int64_t value = nanoseconds(&new->it_value);
     if (value == 0)
         timer->deadline = INT64_MAX;
@@ -102,6 +108,13 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
     else
         timer->deadline = sim_world->now + value;
     return 0;
+}
+
+void sim_timer_was_read(int fd)
+{
+    struct timer *timer = fd > 0 ? find_timer(fd) : NULL;
+    if (timer != NULL)
+        timer->is_fired = 0;
 }
 
 void sim_forget_timer(int fd)
@@ -114,9 +127,10 @@ void sim_forget_timer(int fd)
 void sim_fire_timers(void)
 {
     const uint64_t one = 1;
-    for (int i = 0; i < TIMERS; i++)
+    for (int i = 0; i < timers_end; i++)
         if (timers[i].fd != 0 && timers[i].deadline <= sim_world->now) {
             timers[i].deadline = INT64_MAX;
+            timers[i].is_fired = 1;
             ssize_t written = REAL(write)(timers[i].fd, &one, sizeof one);
             (void)written;
         }
@@ -125,7 +139,7 @@ void sim_fire_timers(void)
 int64_t sim_timer_deadline(void)
 {
     int64_t soonest = INT64_MAX;
-    for (int i = 0; i < TIMERS; i++)
+    for (int i = 0; i < timers_end; i++)
         if (timers[i].fd != 0 && timers[i].deadline < soonest)
             soonest = timers[i].deadline;
     return soonest;

@@ -13,12 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "keeper.h"
 #include "torpor_keeper_protocol.h"
 
 // The keeper, as torpord knows it: what the real one does in launch.c, reap.c, hold.c and wire.c, over the world's
 // processes. It is not killed here.
 
-enum { SLOTS = SIM_PROCESSES, NAMES = 512, FEW = 64 };
+enum { SLOTS = SIM_PROCESSES };
 
 static struct {
     struct torpor_keeper_slot record;
@@ -26,19 +27,13 @@ static struct {
     int is_abandoned, is_reaped;
 } slots[SLOTS];
 
-static struct held {
-    char name[TORPOR_KEEPER_NAME_BYTES];
-    int fds[FEW];
-    uint32_t count;
-} names[NAMES];
-
 static int connection = -1, table = -1, timer = -1;
 static int has_greeted;
 static uint32_t instance;
-static int names_end;  // those from here on are free
+static uint32_t slots_end;  // those from here on are free
 static uint64_t launches;
 
-static void send_to_torpord(const void *message, size_t size, const int *fds, uint32_t count)
+void sim_send_to_torpord(const void *message, size_t size, const int *fds, uint32_t count)
 {
     union {
         struct cmsghdr align;
@@ -60,10 +55,10 @@ static void send_to_torpord(const void *message, size_t size, const int *fds, ui
         sim_note("the keeper cannot send: %s", strerror(errno));
 }
 
-static void answer_number(uint32_t type, uint32_t id, uint32_t value)
+void sim_answer_number(uint32_t type, uint32_t id, uint32_t value)
 {
     struct torpor_keeper_number message = {{type, id}, value};
-    send_to_torpord(&message, sizeof message, NULL, 0);
+    sim_send_to_torpord(&message, sizeof message, NULL, 0);
 }
 
 static void send_record(uint32_t slot, uint32_t type, uint32_t id, int with_pidfd)
@@ -75,7 +70,7 @@ static void send_record(uint32_t slot, uint32_t type, uint32_t id, int with_pidf
         snprintf(path, sizeof path, "%s/pidfd/%d", sim_world->root, slots[slot].record.pid);
         pidfd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     }
-    send_to_torpord(&message, sizeof message, &pidfd, pidfd >= 0 ? 1 : 0);
+    sim_send_to_torpord(&message, sizeof message, &pidfd, pidfd >= 0 ? 1 : 0);
     if (pidfd >= 0)
         close(pidfd);
 }
@@ -104,7 +99,7 @@ void sim_keeper_torpord_ended(void)
     close(connection);
     connection = -1;
     has_greeted = 0;
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    for (uint32_t slot = 0; slot < slots_end; slot++) {
         struct torpor_keeper_slot *record = &slots[slot].record;
         slots[slot].launch_id = 0;
         if (record->state == TORPOR_SLOT_FAILED && slots[slot].is_reaped)
@@ -124,7 +119,7 @@ void sim_keeper_torpord_ended(void)
 
 static int slot_of(int32_t pid)
 {
-    for (int slot = 0; slot < SLOTS; slot++)
+    for (int slot = 0; slot < (int)slots_end; slot++)
         if (slots[slot].record.pid == pid && !slots[slot].is_reaped && slots[slot].record.state != TORPOR_SLOT_FREE)
             return slot;
     return -1;
@@ -170,7 +165,7 @@ void sim_keeper_exited(struct sim_process *process)
         } else if (record->state == TORPOR_SLOT_FAILED && slots[slot].launch_id != 0) {
             struct torpor_keeper_failure message = {
                 {TORPOR_KEEPER_LAUNCH_FAILED, slots[slot].launch_id}, record->stage, record->error};
-            send_to_torpord(&message, sizeof message, NULL, 0);
+            sim_send_to_torpord(&message, sizeof message, NULL, 0);
             record->state = TORPOR_SLOT_FREE;
         } else {
             record->state = TORPOR_SLOT_EXITED;
@@ -207,9 +202,9 @@ static void greet(void)
     };
     int both[2] = {table, timer};
     has_greeted = 1;
-    send_to_torpord(&welcome, sizeof welcome, both, 2);
+    sim_send_to_torpord(&welcome, sizeof welcome, both, 2);
     uint32_t sent = 0;
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    for (uint32_t slot = 0; slot < slots_end; slot++) {
         struct torpor_keeper_slot *record = &slots[slot].record;
         if (slots[slot].is_abandoned || record->state == TORPOR_SLOT_FREE)
             continue;
@@ -220,7 +215,7 @@ static void greet(void)
             sent++;
         }
     }
-    answer_number(TORPOR_KEEPER_TABLE_END, 0, sent);
+    sim_answer_number(TORPOR_KEEPER_TABLE_END, 0, sent);
 }
 
 static char *next_text(char **next, char *end)
@@ -258,7 +253,7 @@ static void launch(size_t size, struct sim_event *event)
     if (process == NULL) {
         struct torpor_keeper_failure message = {
             {TORPOR_KEEPER_LAUNCH_FAILED, got.header.id}, TORPOR_STAGE_SLOT, ENOSPC};
-        send_to_torpord(&message, sizeof message, NULL, 0);
+        sim_send_to_torpord(&message, sizeof message, NULL, 0);
         return;
     }
     for (uint32_t i = 0; i < head->environment_count; i++) {
@@ -270,6 +265,8 @@ static void launch(size_t size, struct sim_event *event)
         process->environment_size += (uint32_t)length;
     }
     snprintf(process->comm, sizeof process->comm, "app");
+    if (slot >= slots_end)
+        slots_end = slot + 1;
     uint32_t generation = slots[slot].record.generation + 1;
     memset(&slots[slot], 0, sizeof slots[slot]);
     slots[slot].launch_id = got.header.id;
@@ -298,97 +295,6 @@ static void launch(size_t size, struct sim_event *event)
     sim_note("the keeper launches %s as %d", app, process->pid);
 }
 
-static struct held *find_name(const char *name)
-{
-    for (int i = 0; i < names_end; i++)
-        if (names[i].count > 0 && strcmp(names[i].name, name) == 0)
-            return &names[i];
-    return NULL;
-}
-
-static void let_go(struct held *held)
-{
-    for (uint32_t i = 0; i < held->count; i++)
-        close(held->fds[i]);
-    held->count = 0;
-}
-
-static uint32_t hold(const char *name, uint32_t flags)
-{
-    struct held *held = find_name(name);
-    if (held != NULL && flags & TORPOR_HOLD_REPLACE)
-        let_go(held);
-    for (int i = 0; i < NAMES && held == NULL; i++)
-        if (names[i].count == 0) {
-            held = &names[i];
-            if (i >= names_end)
-                names_end = i + 1;
-        }
-    if (held == NULL || held->count + fd_count > FEW)
-        return ENOSPC;
-    snprintf(held->name, sizeof held->name, "%s", name);
-    for (uint32_t i = 0; i < fd_count; i++)
-        held->fds[held->count++] = fds[i];
-    fd_count = 0;
-    return 0;
-}
-
-static void take(const char *name, uint32_t offset)
-{
-    struct held *held = find_name(name);
-    struct torpor_keeper_pair taken = {{TORPOR_KEEPER_TAKEN, got.header.id}, held == NULL ? ENOENT : 0, 0};
-    if (held != NULL)
-        taken.second = held->count;
-    uint32_t count = held != NULL && offset < held->count ? held->count - offset : 0;
-    send_to_torpord(&taken, sizeof taken, held == NULL ? NULL : held->fds + offset, count);
-}
-
-// A name a message: torpord asks for the next until there is none.
-static void take_all(void)
-{
-    struct {
-        struct torpor_keeper_held head;
-        char rest[2 + TORPOR_KEEPER_NAME_BYTES];
-    } message = {.head = {{TORPOR_KEEPER_HELD, got.header.id}, 0, 0, 0}};
-    uint32_t index = got.pair.first;
-    while (index < (uint32_t)names_end && names[index].count == 0)
-        index++;
-    if (index >= (uint32_t)names_end) {
-        send_to_torpord(&message, sizeof message.head, NULL, 0);
-        return;
-    }
-    uint16_t count = (uint16_t)names[index].count;
-    memcpy(message.rest, &count, sizeof count);
-    size_t length = strlen(names[index].name) + 1;
-    memcpy(message.rest + sizeof count, names[index].name, length);
-    message.head.count = 1;
-    uint32_t next = index + 1;
-    while (next < (uint32_t)names_end && names[next].count == 0)
-        next++;
-    message.head.next_name = next < (uint32_t)names_end ? next : 0;
-    send_to_torpord(&message, sizeof message.head + sizeof count + length, names[index].fds, count);
-}
-
-static void list(void)
-{
-    struct {
-        struct torpor_keeper_pair head;
-        char rest[TORPOR_KEEPER_REPLY_LIMIT - sizeof(struct torpor_keeper_pair)];
-    } message = {.head = {{TORPOR_KEEPER_NAMES, got.header.id}, 0, 0}};
-    size_t used = 0;
-    for (int i = 0; i < names_end; i++) {
-        if (names[i].count == 0)
-            continue;
-        size_t length = strlen(names[i].name) + 1;
-        if (used + length > sizeof message.rest)
-            abort();
-        memcpy(message.rest + used, names[i].name, length);
-        used += length;
-        message.head.second++;
-    }
-    send_to_torpord(&message, sizeof message.head + used, NULL, 0);
-}
-
 static void serve(size_t size, struct sim_event *event)
 {
     switch (got.header.type) {
@@ -406,26 +312,24 @@ static void serve(size_t size, struct sim_event *event)
         return;
     }
     case TORPOR_KEEPER_HOLD: {
-        uint32_t error = hold(got.bytes + sizeof got.number, got.number.value);
+        uint32_t error = sim_hold(got.bytes + sizeof got.number, got.number.value, fds, &fd_count);
         if (error != 0 || !(got.number.value & TORPOR_HOLD_QUIET))
-            answer_number(TORPOR_KEEPER_DONE, got.header.id, error);
+            sim_answer_number(TORPOR_KEEPER_DONE, got.header.id, error);
         return;
     }
     case TORPOR_KEEPER_RELEASE: {
-        struct held *held = find_name(got.bytes + sizeof got.header);
-        if (held != NULL)
-            let_go(held);
-        answer_number(TORPOR_KEEPER_DONE, got.header.id, held == NULL ? ENOENT : 0);
+        uint32_t error = sim_release(got.bytes + sizeof got.header);
+        sim_answer_number(TORPOR_KEEPER_DONE, got.header.id, error);
         return;
     }
     case TORPOR_KEEPER_TAKE:
-        take(got.bytes + sizeof got.number, got.number.value);
+        sim_take(got.header.id, got.bytes + sizeof got.number, got.number.value);
         return;
     case TORPOR_KEEPER_TAKE_ALL:
-        take_all();
+        sim_take_all(got.header.id, got.pair.first);
         return;
     case TORPOR_KEEPER_LIST:
-        list();
+        sim_list_held(got.header.id);
         return;
     case TORPOR_KEEPER_BYE:
         event->kind = SIM_EVENT_BYE;
@@ -438,7 +342,7 @@ static void serve(size_t size, struct sim_event *event)
         event->kind = SIM_EVENT_SETTLED;
         return;
     case TORPOR_KEEPER_ADOPT:
-        answer_number(TORPOR_KEEPER_DONE, got.header.id, ENOSPC);
+        sim_answer_number(TORPOR_KEEPER_DONE, got.header.id, ENOSPC);
         return;
     default:
         return;
@@ -486,27 +390,10 @@ int sim_keeper_turn(struct sim_event *event)
     return 1;
 }
 
-int sim_keeper_held(char *text, size_t size)
-{
-    int count = 0;
-    size_t used = 0;
-    for (int i = 0; i < names_end; i++) {
-        if (names[i].count == 0)
-            continue;
-        count += (int)names[i].count;
-        int added = snprintf(text + used, size - used, "%s %u\n", names[i].name, names[i].count);
-        if (added > 0 && used + (size_t)added < size)
-            used += (size_t)added;
-    }
-    return count;
-}
-
 void sim_keeper_reset(void)
 {
-    for (int i = 0; i < names_end; i++)
-        if (names[i].count > 0)
-            let_go(&names[i]);
-    names_end = 0;
+    sim_release_all();
+    slots_end = 0;
     memset(slots, 0, sizeof slots);
     instance = 0;
 }

@@ -53,6 +53,7 @@ int sim_wait_for(struct sim_wait *wait);
 void sim_fire_timers(void);
 int64_t sim_timer_deadline(void);
 void sim_forget_timer(int fd);
+void sim_timer_was_read(int fd);
 void sim_yield_to_simulator(void);
 // torpord ran: the keeper may have something to read.
 void sim_keeper_looks_again(void);

@@ -8,6 +8,8 @@ final class Connection {
     private(set) var fd: Int32
     private var incoming: [UInt8] = []
     private var outgoing: [UInt8] = []
+    /// How often torpord had run when everything was read.
+    private var emptyAt = UInt64.max
     /// The other end is gone.
     private(set) var hasEnded = false
     /// Something that is no JSON came.
@@ -44,6 +46,8 @@ final class Connection {
     /// What has come since.
     func receive() -> [JSON] {
         flush()
+        let runs = sim_state().pointee.runs
+        if emptyAt == runs { return [] }
         while fd >= 0 {
             let count = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
                 let count = sim_read(fd, buffer.baseAddress, buffer.count)
@@ -51,7 +55,7 @@ final class Connection {
                 return count
             }
             if count > 0 { continue }
-            if count == 0 || sim_errno() != 11 { close() }
+            if count == 0 || sim_errno() != 11 { close() } else { emptyAt = runs }
             break
         }
         var result: [JSON] = []

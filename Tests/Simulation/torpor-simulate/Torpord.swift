@@ -15,10 +15,12 @@ enum Torpord {
     /// Looks up what each torpord would look up after its fork: Swift's types, above all those of the configuration.
     static func warmUp() {
         sim_warm_up_types()
-        let text = "[apps.app]\nexec = [\"/bin/true\"]\ntimers = [{ every = \"1min\" }]\nrequires = [\"app\"]\n"
+        let text = "[apps.app]\nexec = [\"/bin/true\"]\ntimers = [{ every = \"1min\" }]\nrequires = [\"app\"]\n[supervisor]\n"
         let path = "/dev/shm/torpor-simulation-\(ThisProcess.pid).toml"
         try? File.write(path, text)
-        _ = ConfigurationLoader.load(path: path, environment: [:])
+        if case .success(let configuration) = ConfigurationLoader.load(path: path, environment: [:]) {
+            _ = ConfigurationDiff(configuration, configuration)
+        }
         try? File.remove(path)
         _ = try? JSON.parse(Array("{\"a\": [1, \"b\", null]}".utf8))
     }

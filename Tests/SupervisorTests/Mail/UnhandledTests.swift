@@ -89,6 +89,41 @@ import Varlink
         #expect(mail.waiting.isEmpty && mail.boxes.unhandled.count(of: mail.web) == 1)
     }
 
+    @Test("A run that hung in it counts, also if a person ends it") func hung() throws {
+        let mail = try FakeMail("topics = { \"*\" = {} }\nrestart = \"never\"\nmail_attempts = 2")
+        let (bad, good) = (try posted(mail, "bad"), try posted(mail, "good"))
+        for (id, late) in [(bad, bad), (good, bad), (bad, bad)] {
+            try mail.shell.start("web")
+            mail.boxes.willSend(id, to: mail.web)
+            mail.boxes.missedDeadline(late, by: mail.web)
+            try mail.shell.request(.forceQuit, "web")
+            try #require(mail.shell.state("web") == .notRunning)
+            mail.boxes.incarnationEnded(mail.web)
+        }
+        #expect(mail.boxes.waiting(for: mail.web).map(\.id) == [good])
+        #expect(mail.boxes.waiting(for: mail.web).map(\.attempts) == [0], "that one it had answered, or not been told")
+        #expect(mail.boxes.unhandled.count(of: mail.web) == 1)
+    }
+
+    @Test("What woke an app that then exits with success wakes it again, as often as it may end it") func wakesAgain()
+        throws
+    {
+        let mail = try FakeMail("topics = { \"*\" = {}, jobs = { urgent = true } }")
+        let (job, other) = (try posted(mail, "jobs"), try posted(mail, "other"))
+        for count in 1...2 {
+            try run(mail, telling: job, endsBy: .exited(code: 0))
+            try mail.turn { mail.host.retried.count == count }
+        }
+        #expect(mail.host.retried.map(\.id) == [job, job])
+        try run(mail, telling: job, endsBy: .exited(code: 0))
+        #expect(mail.waiting == ["other"])
+        // What wakes nothing waits for something else that does, and so does what the app was not told.
+        try run(mail, telling: other, endsBy: .exited(code: 0))
+        try run(mail, telling: nil, endsBy: .exited(code: 0))
+        try mail.shell.engine.loop.settle()
+        #expect(mail.host.retried.count == 2)
+    }
+
     @Test("The attempt stands on the disk before it is told, and how the run ended is asked once it is known")
     func takenOver() throws {
         let mail = try FakeMail("topics = { \"*\" = {} }\nrestart = \"never\"\nmail_attempts = 1")

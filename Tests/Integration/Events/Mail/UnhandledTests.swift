@@ -36,6 +36,32 @@ struct UnhandledTests {
         try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
     }
 
+    @Test("A delegate that connects again instead of an answer is told three times, then the next message")
+    func reconnects() throws {
+        let program = """
+            import os, sys
+            sys.path.insert(0, "\(Sources.root)/Clients/python")
+            import torpor
+            from tp import record
+            class Web(torpor.Delegate):
+                def did_receive_event(self, message):
+                    record("told %s" % message.payload)
+                    if message.payload == 1:
+                        os.execv(sys.executable, [sys.executable, "-S"] + sys.argv)
+            torpor.App(Web()).run()
+            """
+        try withDaemon(Self.head, files: ["app.py": program]) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            for number in 1...2 as ClosedRange<Int64> { try daemon.post("news", .int(number)) }
+            try daemon.waitForRecord("web", "told 2")
+            try daemon.eventually("nothing waits any more") { try daemon.mailbox().mail.isEmpty }
+            #expect(daemon.records("web") == ["told 1", "told 1", "told 1", "told 2"])
+            #expect(try unhandled(daemon).map(\.payload) == [.int(1)])
+            try daemon.waitForEvent("web", "closed its connection 3 times while handling a message about news")
+            #expect(try daemon.summary("web").incarnation == 1)
+        }
+    }
+
     @Test("An app that ends by the third of ten messages handles nine, and lives", arguments: [3, 0])
     func third(code: Int) throws {
         // Whether the exit status says that it failed makes no difference.

@@ -69,6 +69,49 @@ import Varlink
             #expect(try daemon.summary("web").state == "active")
             try daemon.ask("d.answer(\(message.id ?? 0))")
             #expect(try daemon.status("web").work == nil)
+            #expect(try daemon.summary("web").unhealthy == nil)
+        }
+    }
+
+    @Test("An app whose delegate is gone is said to get no messages")
+    func deaf() throws {
+        let program = """
+            import sys, time
+            sys.path.insert(0, "\(Sources.root)/Clients/python")
+            import torpor
+            class Web(torpor.Delegate):
+                def did_receive_event(self, message):
+                    message.app.close()
+            with torpor.App(Web()):
+                while True:
+                    time.sleep(3600)
+            """
+        try withDaemon(Self.toml, files: ["app.py": program]) { daemon in
+            try daemon.done(.start, "web")
+            #expect(try daemon.summary("web").unhealthy == nil)
+            try daemon.post("orders")
+            try daemon.waitForEvent("web", "has no delegate any more")
+            #expect(try daemon.summary("web").unhealthy?.hasPrefix("has no delegate any more") == true)
+            let post = try torpor(daemon, ["post", "web", "orders"]).output
+            #expect(post.hasPrefix("web does not get it yet: it has no delegate any more"), "\(post)")
+        }
+    }
+
+    @Test("That an app in the foreground hangs is said wherever somebody asks whether all is well")
+    func hangs() throws {
+        let toml = Self.toml + "message_deadline = \"100ms\"\n"
+        try withDaemon(toml, files: Delegates.files("didReceiveEvent=hold")) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("orders")
+            try daemon.waitForEvent("web", "waits for that answer; ‘torpor restart web’ ends it")
+            let hang = "has not answered didReceiveEvent (orders) within its message_deadline"
+            #expect(try daemon.summary("web").unhealthy?.hasPrefix(hang) == true)
+            let health = try torpor(daemon, ["health"])
+            #expect(health.code == 1 && health.output.contains("web \(hang)"), "\(health)")
+            let post = try torpor(daemon, ["post", "web", "orders"]).output
+            #expect(post.hasPrefix("web does not get it yet: it \(hang)"), "\(post)")
+            // It would be waited for at the end.
+            try daemon.done(.forceQuit, "web")
         }
     }
 

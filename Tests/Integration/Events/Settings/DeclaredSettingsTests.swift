@@ -202,7 +202,7 @@ struct DeclaredSettingsTests {
             let reply = try daemon.set([("port", "\(ports[1])")])
             #expect(reply.message == "web is restarted with it")
             // Nothing would wake it, should it be asleep again before it has opened its port.
-            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.done(.foreground, "web")
             try daemon.eventually("it serves elsewhere") { try answers(ports[1]) }
             #expect(try !answers(ports[0]))
             #expect(try daemon.summary("web").lastExit?.reason == "replaced")

@@ -136,7 +136,11 @@ struct PodmanLossTests {
         let namespace = try daemon.livingKeeper()
         let known = try podman.podman(["ps", "--all", "--external", "--format={{.Names}} {{.Status}}"], in: namespace)
         let names = try run(["/usr/bin/ls", "/run/netns"], beside: daemon)
-        let rules = try run(["/usr/sbin/iptables", "--table=nat", "-S"], beside: daemon)
+        // netavark uses one of the two, as it was built or told.
+        let rules = try run(
+            ["/bin/sh", "-c", "/usr/sbin/iptables -t nat -S; /usr/sbin/nft list table inet netavark 2>/dev/null || :"],
+            beside: daemon
+        )
         let mounts = try File.readString("/proc/\(namespace)/mounts")
         let processes = try ProcFS.allPids().filter { pid in
             guard Truth.isAlive(pid), let words = try? ProcFS.cmdline(pid) else { return false }
@@ -149,7 +153,8 @@ struct PodmanLossTests {
                     }
         }
         return known.split(separator: "\n").map(String.init) + names.split(separator: "\n").map { "netns \($0)" }
-            + rules.split(separator: "\n").filter { $0.contains("8080") && $0.contains("DNAT") }.map(String.init)
+            + rules.split(separator: "\n").filter { $0.contains("8080") && $0.uppercased().contains("DNAT") }
+            .map(String.init)
             + mounts.split(separator: "\n").filter { $0.contains(podman.folder + "/graph/overlay-containers/") }
             .map(String.init)
             + processes.map { "process \($0)" }

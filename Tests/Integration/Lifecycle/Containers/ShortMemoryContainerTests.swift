@@ -5,6 +5,7 @@ import Foundation
 import KernelFiles
 import Linux
 import Testing
+import TorporAPI
 
 @Suite(
     "Containers when memory is short",
