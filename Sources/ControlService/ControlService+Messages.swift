@@ -71,7 +71,7 @@ extension ControlService {
                     let all = rows.map {
                         UnhandledInfo($0, withPayload: request.payload || $0.mail.topic == OpenedURL.topic).json
                     }
-                    reply.send(["unhandled": .array(all)])
+                    reply.send(BoundedList(all).reply("unhandled"))
                 case .failure(let problem): reply.fail("unhandled messages cannot be read: \(problem)")
                 }
             }

@@ -359,7 +359,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do {
             let output: Descriptor?
             switch specification.log {
-            case .file: output = try capture(app).writerForApp()
+            case .file: output = try capture(app).writerForRun()
             case .journal:
                 let units = OwnUnits(apps: supervisor.place.cgroups).names
                 output = try OutputTarget.journal(app: app.name, unit: units.first ?? "")
