@@ -49,6 +49,42 @@ import Varlink
         }
     }
 
+    @Test("Server brings back what it protects from now on, and torpord what it had sent away when it is not used")
+    func broughtBack() throws {
+        func server(_ protect: String) throws -> String {
+            try toml("server", "options = { idle_after = \"1s\", suspend = true\(protect) }", apps: Self.apps)
+        }
+        try withDaemon(server("")) { daemon throws in
+            try daemon.waitFor("a", "suspended")
+            // The policy suspends b too, but did not send it from the foreground.
+            try daemon.done(.start, "b") { $0.background = true }
+            try daemon.waitFor("b", "suspended")
+            try daemon.apply(server(", protect = [\"a\", \"b\"]"))
+            try daemon.waitFor("a", "active")
+            try daemon.waitForEvent("a", "it is protected now, and had been sent away")
+            try daemon.apply(server(""))
+            try daemon.waitFor("a", "suspended")
+            try daemon.apply(Self.apps)
+            try daemon.waitFor("a", "active")
+            try daemon.waitForEvent("a", "which had sent it to the background, is not used any longer")
+            #expect(try daemon.summary("b").state == "suspended")
+        }
+    }
+
+    @Test("What a user suspends after a policy has sent it away stays suspended without the policy")
+    func suspendedByUser() throws {
+        let text = try toml("server", "options = { idle_after = \"1s\", suspend = false }", apps: Self.apps)
+        try withDaemon(text) { daemon throws in
+            try daemon.waitFor("a", "background")
+            try daemon.done(.suspend, "a")
+            try daemon.done(.start, "b")
+            try daemon.waitFor("b", "background")
+            try daemon.apply(Self.apps)
+            try daemon.waitFor("b", "active")
+            #expect(try daemon.summary("a").state == "suspended")
+        }
+    }
+
     @Test("What an app requires sleeps once that app does", arguments: ["mobile", "server"])
     func required(_ policy: String) throws {
         let apps =
