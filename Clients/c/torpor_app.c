@@ -1143,6 +1143,14 @@ static void attach(torpor_app *app)
             watch(app, EPOLL_CTL_MOD, app->messages.fd, EPOLLIN | EPOLLOUT, OF_MESSAGES);
         return;
     }
+    /* The supervisor waits for this process, and nothing else would say why it does not come. */
+    if (state == -EACCES && !app->complained) {
+        app->complained = true;
+        complain(app,
+                 "%s cannot be opened (%s): this process is user %ld, and only the user that the app has in the "
+                 "configuration may open it. Set `user` there instead of changing it in the program.",
+                 app->path, strerror(EACCES), (long)geteuid());
+    }
     drop_connections(app);
 }
 

@@ -495,6 +495,19 @@ class CLibraryTests(SupervisedTestCase):
         probe.until(f"problem Message {number} was answered twice")
         probe.finish()
 
+    @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
+    def test_a_process_that_has_changed_its_user_says_why_it_does_not_attach(self) -> None:
+        os.chmod(FOLDER, 0o755)
+        os.chmod(self.supervisor.path, 0o600)
+        process = subprocess.Popen(
+            [PROBE, "--mute", *self.options], user=65534,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.kill)
+        line = process.stderr.readline().decode()
+        self.assertIn("cannot be opened (Permission denied): this process is user 65534", line)
+        process.communicate(timeout=BOUND)
+
     def test_a_forked_child_takes_nothing_from_its_parent(self) -> None:
         if "--thread" in self.options:
             self.skipTest("a child that is forked from the library's thread ends with it")

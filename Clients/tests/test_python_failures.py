@@ -173,6 +173,22 @@ class FailureTests(SupervisedTestCase):
         "asyncio": "async def main():\n    async with torpor.aio.App(D()): await asyncio.Event().wait()\nasyncio.run(main())",
     }
 
+    @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
+    def test_a_process_that_has_changed_its_user_says_why_it_does_not_attach(self) -> None:
+        os.chmod(self.supervisor.path, 0o600)
+        for name, run in self.RUNS.items():
+            body = [
+                "    def problem(self, sentence): print(sentence, flush=True); os._exit(3)", "import os", "os.setuid(65534)"
+            ]
+            text = "\n".join(["import asyncio, sys, threading, torpor, torpor.aio", "class D(torpor.Delegate):", *body, run])
+            result = subprocess.run(
+                [sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": CLIENTS + "/python"},
+                capture_output=True, text=True, timeout=BOUND,
+            )
+            self.assertEqual(result.returncode, 3, (name, result))
+            self.assertIn("cannot be opened (Permission denied): this process is user 65534", result.stdout, name)
+            self.assertIn(result.stdout, result.stderr, name)
+
     def test_sys_exit_is_answered_and_ends_the_program(self) -> None:
         for kind, run in self.RUNS.items():
             for word, status, answer in [

@@ -35,7 +35,12 @@ extension Server {
                 "which apps in the background are suspended when their time is used up: those that an event can wake, "
                     + "all, or none"
             ),
-            OptionDescription("protect", "list of apps", default: "[]", "apps that are left alone"),
+            OptionDescription(
+                "protect",
+                "list of apps",
+                default: "[]",
+                "apps that are left alone; one that was sent away before comes back to the foreground"
+            ),
             OptionDescription(
                 "protect_between",
                 "list of daily windows",

@@ -32,8 +32,10 @@ struct Server: Policy {
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
         switch event {
         case .started, .appsChanged:
+            let protected = Set(usage.indices.filter { usage[$0]?.rule == Rules.protected })
             for place in usage.indices { usage[place]?.rule = nil }
             needed = []
+            bringBackProtected(except: protected, in: view, &advice)
             lookAtAll(in: view, &advice)
         case .timer:
             asksAgain = nil
@@ -73,6 +75,14 @@ struct Server: Policy {
             lookAt(places, in: view, &advice)
         case .inactive:
             break
+        }
+    }
+
+    /// Brings apps back that are protected from now on, and that a policy had sent away before: nothing else would.
+    private mutating func bringBackProtected(except known: Set<Int>, in view: View, _ advice: inout Advice) {
+        for app in view.apps where rule(of: app, view) == nil && !known.contains(Int(app.place)) {
+            guard app.isSentAway, app.goal == .background || app.goal == .suspended else { continue }
+            advice.send(app, to: .active, because: "it is protected now, and had been sent away")
         }
     }
 

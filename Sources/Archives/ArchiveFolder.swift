@@ -29,6 +29,8 @@ package struct ArchiveFolder: Sendable {
         package let bytes: UInt64
         /// When the archive was saved, in microseconds since 1970.
         let savedAt: Int64
+        /// The user that owns the file, who can change it at any time.
+        let uid: UInt32
     }
 
     /// The archive for the next launch. Reads only the directory, so it does not block on a disk that hangs.
@@ -36,7 +38,7 @@ package struct ArchiveFolder: Sendable {
 
     static func found(_ path: String) -> Found? {
         guard let status = try? File.status(path, followLinks: false), status.kind == .regular else { return nil }
-        return Found(path: path, bytes: status.size, savedAt: status.modifiedMicroseconds)
+        return Found(path: path, bytes: status.size, savedAt: status.modifiedMicroseconds, uid: status.uid)
     }
 
     /// The same archive at the path of ``mirror``; nil if the link is missing, or leads to an earlier archive.
@@ -78,7 +80,32 @@ package struct ArchiveFolder: Sendable {
         limit: UInt64?,
         owner: ArchiveOwner?
     ) throws(ArchiveFailure) -> UInt64 {
-        let source = try content.open(limit: limit)
+        try save(try content.open(limit: limit), as: name, limit: limit, owner: owner)
+    }
+
+    /// Replaces the current archive by a copy that belongs to another user, saved at the same time. The former owner
+    /// may have the old file open, so changing its owner would not be enough. Returns the number of bytes.
+    func give(to owner: ArchiveOwner, limit: UInt64?) throws(ArchiveFailure) -> UInt64 {
+        let file: Descriptor
+        let status: FileStatus
+        do throws(Errno) {
+            // With O_NONBLOCK, opening does not wait for a lease of the former owner.
+            file = try File.open(current, [.read, .noFollow, .nonBlocking])
+            status = try File.status(descriptor: file.raw)
+        } catch {
+            throw .failed("cannot read \(current): \(error)")
+        }
+        guard status.kind == .regular else { throw .failed("\(current) is not a regular file") }
+        return try save(.file(file), as: nil, limit: limit, owner: owner, time: status.modifiedMicroseconds)
+    }
+
+    private func save(
+        _ source: ArchiveContent.Source,
+        as name: String?,
+        limit: UInt64?,
+        owner: ArchiveOwner?,
+        time: Int64? = nil
+    ) throws(ArchiveFailure) -> UInt64 {
         do throws(Errno) {
             try make()
         } catch {
@@ -87,7 +114,7 @@ package struct ArchiveFolder: Sendable {
         removeDrafts()
         let draft = path + "/" + Self.draft + "\(ThisProcess.pid)"
         do {
-            let bytes = try write(source, to: draft, limit: limit, owner: owner)
+            let bytes = try write(source, to: draft, limit: limit, owner: owner, time: time)
             try File.rename(draft, name.map { path + "/" + $0 } ?? current)
             try Self.synchronise(path)
             if name == nil { renewMirror() }
@@ -143,12 +170,14 @@ package struct ArchiveFolder: Sendable {
         _ source: ArchiveContent.Source,
         to draft: String,
         limit: UInt64?,
-        owner: ArchiveOwner?
+        owner: ArchiveOwner?,
+        time: Int64?
     ) throws -> UInt64 {
         // Only the owner may read the archive, and no program can write to it by mistake.
         let file = try File.open(draft, [.write, .create, .exclusive, .noFollow], mode: 0o400)
         let bytes = try source.copy(to: file.raw, limit: limit)
         if let owner { try File.setOwner(draft, uid: owner.uid, gid: owner.gid) }
+        if let time { try File.setModified(file.raw, microseconds: time) }
         try File.synchronise(file.raw)
         return bytes
     }

@@ -11,6 +11,8 @@ package protocol ArchiveHost: AnyObject {
     var stateFolder: String { get }
     /// Whether `name` is the full name of a scene inside an app.
     func isScene(named name: String) -> Bool
+    /// The names of the scenes inside an app.
+    func sceneNames(of app: AppRuntime) -> [String]
     /// The user id of an app's user; nil if that user is not found.
     func userID(of app: AppRuntime) -> UInt32?
     /// The user that an app runs as; nil for torpord's own user.

@@ -16,7 +16,7 @@ package final class SavedStates: Room, LifecycleObserver {
     package let recorder: Recorder
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any ArchiveHost
-    private let folders: StateArchives
+    let folders: StateArchives
     private let imports = StateImports()
     private let reads: BackgroundWorker
     private var followers: [(token: Int, call: (AppRuntime) -> Void)] = []
@@ -205,7 +205,7 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The archive for a scene that is connecting; nil if there is none.
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
-        guard !folders.takesAway(folder), let found = folder.found else { return nil }
+        guard !folders.takesAway(folder), let found = folder.found, !isForeign(found, app) else { return nil }
         return folder.foundInMirror ?? found
     }
 
@@ -299,7 +299,7 @@ package final class SavedStates: Room, LifecycleObserver {
         // has not made it newer than the app's end yet.
         let isKept = app.keepsStateWhenStopped == true
         app.keepsStateWhenStopped = nil
-        guard let found = folder.found, !folders.takesAway(folder) else { return nil }
+        guard let found = folder.found, !folders.takesAway(folder), !isForeign(found, app) else { return nil }
         guard isKept || isRestorable(found, app, order) else {
             discardArchive(app)
             return nil
@@ -357,7 +357,7 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    private func setArchiveAside(_ app: AppRuntime, _ why: String) {
+    func setArchiveAside(_ app: AppRuntime, _ why: String) {
         let folder = archives(of: app)
         app.restoration = .failed
         record(app)

@@ -15,6 +15,8 @@ final class StateArchives {
         case save(ArchiveContent, limit: UInt64?, owner: ArchiveOwner?)
         /// Save a snapshot in place of the previous one. The number of the incarnation becomes part of the file name.
         case saveSnapshot(ArchiveContent, incarnation: UInt32)
+        /// Replace the archive by a copy that belongs to this user.
+        case give(ArchiveOwner, limit: UInt64?)
         case discard
         /// Set the archive's time to now, so that the archive is newer than the end of the app's last run.
         case renew
@@ -26,14 +28,14 @@ final class StateArchives {
         var content: ArchiveContent? {
             switch self {
             case .save(let content, _, _), .saveSnapshot(let content, _): content
-            case .discard, .renew, .setAside, .remove: nil
+            case .give, .discard, .renew, .setAside, .remove: nil
             }
         }
 
         /// Whether the work removes or renames the current file.
         var takesAway: Bool {
             switch self {
-            case .save, .saveSnapshot, .renew: false
+            case .save, .saveSnapshot, .give, .renew: false
             case .discard, .setAside, .remove: true
             }
         }
@@ -57,6 +59,8 @@ final class StateArchives {
                     return Result { () throws(ArchiveFailure) in
                         try folder.saveSnapshot(content, incarnation: incarnation)
                     }
+                case .give(let owner, let limit):
+                    return Result { () throws(ArchiveFailure) in try folder.give(to: owner, limit: limit) }
                 case .discard: try folder.discard()
                 case .renew: try folder.renew()
                 case .setAside(let report):

@@ -24,7 +24,7 @@ extension ControlService {
         let infos =
             try name.map { name throws(Selection.Unknown) in try selection.one(name) }
             .map { app in [room.info(of: app)].compactMap(\.self) } ?? room.infos
-        reply.send(["activities": .array(infos.map(\.json))])
+        reply.send(BoundedList(infos.map(\.json)).reply("activities"))
     }
 
     /// Brings the app that continues the activity to the foreground, and replies when that app has answered.

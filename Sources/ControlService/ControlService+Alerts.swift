@@ -21,10 +21,8 @@ extension ControlService {
     func alerts(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.persistence.whenLoaded { [self] in
-            reply.send([
-                "alerts": .array(supervisor.alerts.infos(of: chosen).map(\.json)),
-                "problem": .optional(supervisor.desktop.alertProblem),
-            ])
+            let list = BoundedList(supervisor.alerts.infos(of: chosen).map(\.json))
+            reply.send(list.reply("alerts", ["problem": .optional(supervisor.desktop.alertProblem)]))
         }
     }
 

@@ -19,7 +19,8 @@ extension ControlService {
         } catch {
             return reply.fail(error)
         }
-        supervisor.mailboxes.post(request, from: named ?? Self.name(of: peer), to: app) { [weak self, weak app] outcome in
+        let sender = named ?? Self.name(of: peer)
+        supervisor.mailboxes.post(request, from: sender, to: app) { [weak self, weak app] outcome in
             guard let self else { return }
             tell(
                 outcome.map { result in
@@ -70,7 +71,7 @@ extension ControlService {
                     let all = rows.map {
                         UnhandledInfo($0, withPayload: request.payload || $0.mail.topic == OpenedURL.topic).json
                     }
-                    reply.send(["unhandled": .array(all)])
+                    reply.send(BoundedList(all).reply("unhandled"))
                 case .failure(let problem): reply.fail("unhandled messages cannot be read: \(problem)")
                 }
             }

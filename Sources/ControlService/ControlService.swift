@@ -450,11 +450,9 @@ package final class ControlService: ShellRoom, ClientService {
         status.profileDone = profile.done
         status.profileMissing = profile.missing
         if let tree = app.run.tree {
-            let members = tree.members()
-            status.processes = members.prefix(Self.mostProcesses).compactMap(Self.processInfo)
-            if members.count > Self.mostProcesses {
-                status.processesLeftOut = Int64(members.count - Self.mostProcesses)
-            }
+            let (members, leftOut) = tree.members(atMost: Self.mostProcesses)
+            status.processes = members.compactMap(Self.processInfo)
+            if leftOut > 0 { status.processesLeftOut = Int64(leftOut) }
             status.stopped =
                 machine.state != .suspended && status.processes.first { $0.pid == tree.addressee.pid }?.state == "T"
         }

@@ -97,7 +97,8 @@ public enum Importer {
         let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
         return ImportError(
             "\(path) is a program, which is not run: write its result as JSON, as in "
-                + "‘node -p \"JSON.stringify(require('./\(module)'))\" >ecosystem.json’, and import that"
+                + "‘node -e \"import('./\(module)').then(m => console.log(JSON.stringify(m.default)))\" >ecosystem.json’, "
+                + "and import that"
         )
     }
 
@@ -252,6 +253,7 @@ public enum Importer {
                         ?? "it was read as \(result.kind.title); if that is wrong, say what it is with --from")
             )
         }
+        result.keepPercents()
         Names.assign(&result)
         ContainerNames.assign(&result)
         return result

@@ -27,14 +27,14 @@ struct PM2Instances {
             // PM2 increases the variable's value by one for each instance.
             if let number = node["env"]?[name]?.integer, (0...1_000_000_000).contains(number) {
                 first = number
-                program.setVariable(name, "%i")
+                program.setVariable(name, String(Character(Late.number)))
             } else {
                 program.remark("increment_var is left out: env has no number \(quoted(name))")
             }
         }
         program["instance_first"] = .integer(Int64(first))
         let variable = node["instance_var"]?.text ?? "NODE_APP_INSTANCE"
-        program.setVariable(variable, "%i")
+        program.setVariable(variable, String(Character(Late.number)))
         if first > 0 { program.remark("\(variable) counts from \(first), not from 0") }
         if isCluster { cluster(&program) }
     }

@@ -139,6 +139,8 @@ enum Late {
     /// Stands for a `%` that is ordinary text, but that torpord would take for the beginning of a placeholder, such as
     /// `%i`.
     static let percent: Unicode.Scalar = "\u{e003}"
+    /// Stands for `%i` as Torpor's placeholder, in texts whose other `%` are ordinary text.
+    static let number: Unicode.Scalar = "\u{e004}"
 
     static func variable(_ name: String) -> String {
         var text = String.UnicodeScalarView([open])
@@ -149,6 +151,13 @@ enum Late {
 
     static func isIn(_ text: String) -> Bool {
         text.unicodeScalars.contains { $0 == open || $0 == openBare || $0 == percent }
+    }
+
+    /// The text with each `%` marked that torpord would take for the beginning of a placeholder.
+    static func literal(_ word: String, hasInstances: Bool) -> String {
+        guard word.utf8.contains(UInt8(ascii: "%")) else { return word }
+        let marked = word.unicodeScalars.map { $0 == "%" ? percent : $0 }
+        return unmarked(String(String.UnicodeScalarView(marked)), hasInstances: hasInstances)
     }
 
     /// The text with the marked `%` replaced by plain ones, except where torpord would take one for the beginning of a

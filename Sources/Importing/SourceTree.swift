@@ -51,7 +51,10 @@ public struct SourceTree {
     /// How many files an app may open by default. These are the limits of a systemd service, because Torpor will run as
     /// a service, whereas the shell in which the import runs often has other limits. If the hard limit of this machine
     /// is lower, it is used, because a user without privileges cannot exceed it.
-    var filesOfServices: Bound { Bound(soft: 1024, hard: min(openFiles.hard, 524_288)) }
+    var filesOfServices: Bound { Bound(soft: 1024, hard: min(openFiles.hard, Self.mostFilesOfServices)) }
+
+    /// The hard limit of open files that systemd gives to a service by default.
+    static let mostFilesOfServices: UInt64 = 524_288
 
     /// Creates a source tree. The default limits are those of a systemd service.
     public init(

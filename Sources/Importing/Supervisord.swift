@@ -123,6 +123,8 @@ struct SupervisordPriority: Hashable, Comparable {
 struct SupervisordGroups {
     struct Group {
         var name: String
+        /// The names of further groups with the same program.
+        var others: [String] = []
         var priority: Int
     }
 
@@ -159,7 +161,12 @@ struct SupervisordGroups {
             }
         }
         for program in (section["programs"] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
-            groups[WireText(program.trimmed)] = Group(name: name, priority: priority)
+            let key = WireText(program.trimmed)
+            if groups[key] == nil {
+                groups[key] = Group(name: name, priority: priority)
+            } else if groups[key]?.name != name {
+                groups[key]?.others.append(name)
+            }
             members.append((program.trimmed, name, section.line(of: "programs")))
         }
         for entry in section.entries where entry.key != "programs" && entry.key != "priority" {

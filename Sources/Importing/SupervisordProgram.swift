@@ -57,7 +57,15 @@ struct SupervisordProgram {
         )
         expansion.ofSupervisord = defaults.variables
         expansion.currentOfSupervisord = defaults.currentVariables
-        if let group { program["tags"] = .strings([group.name]) }
+        if let group {
+            program["tags"] = .strings([group.name] + group.others)
+            if !group.others.isEmpty {
+                program.remark(
+                    "is in the groups \(LeftOutKeys.list([group.name] + group.others)), in each of which supervisord runs it: "
+                        + "Torpor runs it once"
+                )
+            }
+        }
         let priority = self.number("priority", SupervisordPriority.usual, in: -1_000_000...1_000_000, &program)
         program.priority = SupervisordPriority(group: group?.priority ?? priority, own: priority)
         command(expansion, hasInstances: count > 1, &program)

@@ -124,6 +124,14 @@ struct SupervisordDefaults {
             { UInt64($0).flatMap { $0 > 1024 ? tree.filesOfServices.raised(to: $0) : nil } },
             "an app may open 1024 files anyway"
         )
+        let hard = tree.filesOfServices.hard
+        if limits["nofile"] != nil, hard < SourceTree.mostFilesOfServices {
+            result.remark(
+                "minfds: \(hard), the hard limit in limits.nofile, is that of the import; services usually have "
+                    + "\(SourceTree.mostFilesOfServices).",
+                at: section.line(of: "minfds")
+            )
+        }
         limits["nproc"] = read(
             "minprocs",
             { UInt64($0).flatMap { $0 > tree.processes.soft ? tree.processes.raised(to: $0) : nil } },

@@ -176,7 +176,11 @@ struct SystemdService {
     private func hooks(_ key: String, _ commands: [SystemdCommand], _ limit: String, _ program: inout ImportedProgram) {
         guard !commands.isEmpty else { return }
         let deadline = deadline(limit, key, &program) ?? .string("90s")
-        program[key] = .array(commands.map { .table([("command", .strings($0.hook)), ("deadline", deadline)]) })
+        let lines = commands.map { command in
+            key == "after_stop" && SystemdEnding.isUsed(by: command.words, tree)
+                ? SystemdEnding.translated(command.hook) : command.hook
+        }
+        program[key] = .array(lines.map { .table([("command", .strings($0)), ("deadline", deadline)]) })
     }
 
     /// Translates `ExecStop=`. A command that only sends a signal becomes the stop signal; other commands get a
@@ -233,24 +237,46 @@ struct SystemdService {
 
     /// Variables that a shell must set unless they are set already. If a unit has both `Environment=` and environment
     /// files, the files override `Environment=`. In Torpor, `environment` overrides files, so the variables of
-    /// `Environment=` cannot become `environment` then.
+    /// `Environment=` cannot become `environment` then, except those that torpord sets itself.
     private var defaults: [(name: String, value: String)] {
         guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
         var nobody = ImportedProgram("")
-        return variables(&nobody).map { ($0.key, $0.value) }
+        return variables(&nobody).filter { !Self.isGiven($0.key) }.map { ($0.key, $0.value) }
+    }
+
+    /// Whether every app has the variable, or every app with a user: a shell finds it set in any case.
+    private static func isGiven(_ name: String) -> Bool {
+        ["PATH", "LANG", "HOME", "USER", "LOGNAME", "SHELL"].contains(name) || name.hasPrefix("LC_")
     }
 
     private func environment(_ program: inout ImportedProgram) {
         let variables = variables(&program)
-        let files = unit.values("Service", "EnvironmentFile")
-        if files.isEmpty { for (name, value) in variables { program.setVariable(name, value) } }
-        for file in files { program.append(to: "environment_file", .string(text.expanded(file))) }
+        let files = unit.values("Service", "EnvironmentFile").map(text.expanded)
+        for file in files { program.append(to: "environment_file", .string(file)) }
+        let inFiles = Set(files.flatMap { names(in: $0) })
+        for (name, value) in variables where files.isEmpty || (Self.isGiven(name) && !inFiles.contains(name)) {
+            program.setVariable(name, value)
+            if files.isEmpty { continue }
+            program.remark(
+                "\(name) of Environment is in environment, which wins over environment_file: no file sets it now",
+                at: unit.line("Service", "Environment")
+            )
+        }
         for key in ["PassEnvironment", "UnsetEnvironment"] where !unit.values("Service", key).isEmpty {
             program.remark(
                 "\(key) is not translated: an app gets the variables of torpord",
                 at: unit.line("Service", key)
             )
         }
+    }
+
+    /// The names of the variables that an environment file sets; none if the file cannot be read.
+    private func names(in file: String) -> [String] {
+        let path = file.hasPrefix("-") ? String(file.dropFirst()) : file
+        guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path) else {
+            return []
+        }
+        return variables.map(\.name)
     }
 
     private func place(_ program: inout ImportedProgram) {

@@ -287,11 +287,15 @@ public struct AppMachine: Sendable {
     }
 
     /// Whether the app does not run because it failed or exited. False if a request, an eviction or a shutdown ended
-    /// the app, if it is a oneshot that is done, or if it may not run on this machine.
+    /// the app, if it is a oneshot that is done or has exited with success and is never restarted, or if it may not run
+    /// on this machine.
     public var isDown: Bool {
         guard mayRun else { return false }
         return switch phase {
-        case .notRunning(.resting): failed || !isDone && lastEnding?.wasAskedFor == false
+        case .notRunning(.resting):
+            failed
+                || !isDone && lastEnding?.wasAskedFor == false
+                    && !(rules.restart == .never && lastEnding == .exitSuccess)
         case .notRunning(.delayed): true
         case .notRunning(.waiting), .launching, .running, .terminating: false
         }

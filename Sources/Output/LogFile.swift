@@ -158,6 +158,24 @@ public final class LogFile {
         lineOpen = try endsInsideLine(file, length)
     }
 
+    /// Ends the last line if it has no newline, so that other output begins a line of its own.
+    func endLine() {
+        guard failure == nil else { return }
+        do throws(Errno) {
+            try reopenIfMoved()
+            if file == nil {
+                guard (try? File.kind(path)) == .regular else { return }
+                try open()
+            }
+            guard let file, lineOpen else { return }
+            try Descriptor.writeAll(file.raw, [UInt8(ascii: "\n")])
+            length += 1
+            lineOpen = false
+        } catch {
+            fail(error)
+        }
+    }
+
     /// Closes the file; the next line opens it again.
     public func close() {
         file = nil

@@ -152,6 +152,18 @@ public final class OutputCapture {
         }
     }
 
+    /// Reads the output that is buffered in the FIFO and ends its last line, when the main process has ended.
+    public func endLine() {
+        drain()
+        openLog().endLine()
+    }
+
+    /// Opens a descriptor for a new run to write to, whose output begins a line of its own, with its own time.
+    public func writerForRun() throws(OutputError) -> Descriptor {
+        endLine()
+        return try writerForApp()
+    }
+
     /// Reads the output that is buffered in the FIFO and ends the capture. With `remove`, also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()

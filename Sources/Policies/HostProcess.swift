@@ -4,7 +4,7 @@ public import Linux
 public import TorporPolicyABI
 
 /// A policy in a process of its own, for programs without an event loop: each call blocks until the answer. torpord
-/// itself does not use this class.
+/// uses this class only on a background thread, to try new options (``PolicyProbe``).
 public final class HostProcess {
     /// How to start the host process.
     public struct Settings: Sendable {

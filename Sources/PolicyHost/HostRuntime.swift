@@ -47,8 +47,6 @@ public protocol PolicyHostLauncher: AnyObject {
 final class HostRuntime: PolicyRuntime {
     /// How long the host may take to open the library and create the policy.
     static let loadDeadline = Duration.seconds(5)
-    /// The limit of a host's address space, in bytes; a Swift runtime needs a tenth of this.
-    static let addressSpace: UInt64 = 768 << 20
     /// If a policy's deadline is not above this, the event loop polls instead of sleeping while it waits for the
     /// answer.
     private static let shortDeadline = Duration.milliseconds(100)
@@ -108,7 +106,7 @@ final class HostRuntime: PolicyRuntime {
         let load = HostMessages.Load(
             path: library.path,
             options: settings.options,
-            addressSpace: Self.addressSpace,
+            addressSpace: PolicySettings.addressSpace,
             user: hosts.hostUser?.user,
             group: hosts.hostUser?.group,
             viewSize: view.size,

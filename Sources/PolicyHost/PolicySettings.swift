@@ -17,6 +17,9 @@ public struct PolicySettings: Hashable, Sendable {
     /// The policy's options.
     public var options: [PolicyOption] = []
 
+    /// The limit of a host's address space, in bytes; a Swift runtime needs a tenth of this.
+    package static let addressSpace: UInt64 = 768 << 20
+
     /// Creates settings of a policy without options that runs in a process of its own.
     public init(name: String, path: String) {
         self.name = name

@@ -128,42 +128,19 @@ package struct PolicyTool {
 
     // MARK: The process
 
-    /// Why a supervisor would refuse the policy with these options: because of its library, or because the policy
-    /// complains about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
-    package var refusal: String? {
-        guard let view = try? PolicyView() else { return nil }
-        do throws(PolicyFailure) {
-            try start(LibraryTrust.open(path), view).close()
-            return nil
-        } catch {
-            if case .notStarted = error { return nil }
-            return "\(error)"
+    /// What the policy says of its options.
+    package var finding: PolicyFinding {
+        var finding = PolicyFinding()
+        switch PolicyProbe.run(path, options, settings) {
+        case .accepted(let policy):
+            finding.selectors = PolicyProbe.selectors(in: options, of: policy)
+                .map { PolicySelector(option: $0.option, text: $0.text) }
+        case .refusesOptions(let sentence): finding.refusal = sentence
+        case .unusable(let sentence): finding.obstacle = sentence
+        case .unknown: break
         }
+        return finding
     }
-
-    /// The texts in the options by which the policy selects apps: those of options that the policy describes as a list
-    /// of apps. Empty if the policy cannot be started.
-    package var selectors: [PolicySelector] {
-        let strings = options.compactMap { option -> (key: String, text: String)? in
-            if case .string(let text) = option.value { (option.key, text) } else { nil }
-        }
-        guard !strings.isEmpty, let view = try? PolicyView(), let library = try? LibraryTrust.open(path),
-            let process = try? start(library, view)
-        else { return [] }
-        defer { process.close() }
-        let lists = process.description.options.filter { $0.type == "list of apps" }.map { Self.parts($0.key) }
-        return strings.compactMap { key, text in
-            let parts = Self.parts(key)
-            let list = lists.first { list in
-                // The element's index is missing if the list is a single string.
-                (parts.count == list.count || parts.count == list.count + 1)
-                    && zip(list, parts).allSatisfy { $0 == "*" || $0 == $1 }
-            }
-            return list.map { PolicySelector(option: parts.prefix($0.count).joined(separator: "."), text: text) }
-        }
-    }
-
-    private static func parts(_ key: String) -> [String] { key.split(separator: ".").map(String.init) }
 
     /// Starts the policy with this view.
     func start(_ library: TrustedLibrary, _ view: PolicyView) throws(PolicyFailure) -> HostProcess {

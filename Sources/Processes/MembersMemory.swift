@@ -56,7 +56,7 @@ extension ProcessTree {
     /// processes, or if this torpord has suspended the app and has the list of stopped processes.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
-    /// The app's current processes, each with a pidfd. If the app was stopped and has no cgroup, these are the
+    /// The app's current processes, at most ``mostAtOnce`` of an app with a cgroup, each with a pidfd. If the app was stopped and has no cgroup, these are the
     /// processes that were stopped.
     ///
     /// - Parameter snapshot: the processes of the machine, used if ``needsSnapshot``; if it is nil, /proc is read.
@@ -67,7 +67,8 @@ extension ProcessTree {
         } else if let snapshot, cgroupPath == nil {
             identities = list(in: snapshot).map(Identity.init)
         } else {
-            identities = list().map(Identity.init)
+            // Each pinned process takes a descriptor.
+            identities = listing(atMost: mostAtOnce).members.map(Identity.init)
         }
         let members = identities.compactMap { identity -> MembersMemory.Member? in
             guard let pinned = try? pin(identity) else { return nil }

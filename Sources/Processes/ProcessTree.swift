@@ -94,13 +94,40 @@ public final class ProcessTree {
 
     // MARK: Members
 
+    /// The most processes of an app with a cgroup that are read or signalled in one turn of torpord's loop: each takes
+    /// 10 to 50 µs, and the app determines how many there are.
+    public internal(set) var mostAtOnce = 500
+
     /// The app's living processes, parents before children.
     public func members() -> [Int32] { list().map(\.pid) }
+
+    /// The app's living processes, and how many were left out because there are more than `most`. The main process is
+    /// not left out.
+    public func members(atMost most: Int) -> (pids: [Int32], leftOut: Int) {
+        let listing = listing(atMost: most)
+        let kept = listing.members.prefix(most)
+        return (kept.map(\.pid), listing.leftOut + listing.members.count - kept.count)
+    }
+
+    /// The pids of an app that has a cgroup and more processes than ``mostAtOnce``; nil for any other app.
+    public var crowd: [Int32]? {
+        guard let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), pids.count > mostAtOnce else { return nil }
+        return pids
+    }
 
     /// Whether no process of the app is left, not counting zombies.
     ///
     /// False if the processes cannot be read.
     public var isEmpty: Bool {
+        if let cgroupPath {
+            // One small file, however many processes there are.
+            guard mainHasEnded else { return false }
+            do throws(Errno) {
+                return try !Cgroup.events(cgroupPath).populated
+            } catch {
+                return !error.isShortage
+            }
+        }
         let listing = listing()
         return listing.members.isEmpty && !listing.isIncomplete
     }
@@ -155,13 +182,16 @@ public final class ProcessTree {
         var hasVanished = false
         /// Whether something could not be read, so that members may be missing.
         var isIncomplete = false
+        /// How many processes were not inspected, because there are too many.
+        var leftOut = 0
     }
 
     /// The current members of the app, parents first, from its cgroup or by reading all of /proc.
     func list() -> [ProcessStat] { listing().members }
 
-    /// The current members of the app, with information on whether the list may be incomplete.
-    func listing() -> Listing {
+    /// The current members of the app, with information on whether the list may be incomplete. If the app has a cgroup,
+    /// at most `most` processes are inspected.
+    func listing(atMost most: Int = .max) -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
         var pids: [Int32] = []
@@ -170,7 +200,13 @@ public final class ProcessTree {
         } catch {
             result.isIncomplete = error.isShortage
         }
-        if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
+        let hasMain = pids.contains(main.pid)
+        if !hasMain, !mainHasEnded { pids.append(main.pid) }
+        if pids.count > most {
+            result.leftOut = pids.count - most
+            let others = pids.lazy.filter { [main] in $0 != main.pid }
+            pids = hasMain || !mainHasEnded ? [main.pid] + others.prefix(most - 1) : Array(pids.prefix(most))
+        }
         // A pid may have been reused just now. `pin` checks this before a signal is sent.
         for pid in pids {
             let stat: ProcessStat
@@ -309,5 +345,15 @@ public final class ProcessTree {
         if let failure { throw failure }
         if reached == 0 { throw .noSuchProcess }
         return reached
+    }
+
+    /// Sends signals to those of these processes that still belong to the app; returns how many got them.
+    public func signal(_ numbers: [Int32], pids: ArraySlice<Int32>) -> Int {
+        pids.count { pid in
+            guard let pinned = (try? Identity(of: pid)).flatMap({ try? pin($0) }) else { return false }
+            return numbers.allSatisfy { number in
+                (try? pinned.withRaw { raw throws(Errno) in try Pidfd.sendSignal(raw, number) }) != nil
+            }
+        }
     }
 }

@@ -11,17 +11,22 @@ extension ProcessTree {
     ///
     /// Call this only after the app's exec, because an earlier call would delay the launch.
     ///
-    /// A value that is right already is not written again.
+    /// A value that is right already is not written again. Of an app with a cgroup, at most ``mostAtOnce`` processes are
+    /// handled in one call: if there are more, the report says that it is unfinished, and the next call handles others.
     @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
-        let members = list()
+        let given = given ?? GivenProfile(bornWith: born)
+        let isRest = !given.rest.isEmpty && given.profile == profile
+        let members = isRest ? takeRest(given) : takeFirst(given, profile)
         guard !members.isEmpty else {
-            report.fail(.ownChoice, "anything (no process is left)")
+            if given.rest.isEmpty, !isRest { report.fail(.ownChoice, "anything (no process is left)") }
+            report.isUnfinished = !given.rest.isEmpty
             return report
         }
-        let given = given ?? GivenProfile(bornWith: born)
         self.given = given
+        // The others may have the value of any earlier profile.
+        if isRest { given.oomScore = nil }
         given.isUncertain = false
         applyProcessorShare(profile, members, given, &report)
         applyDiskShare(profile, members, given, &report)
@@ -30,7 +35,24 @@ extension ProcessTree {
         applyTimerSlack(profile.timerSlack, members, given, &report)
         given.profile = profile
         given.isWhole = !given.isUncertain
+        if !given.rest.isEmpty { report.isUnfinished = true }
         return report
+    }
+
+    /// The processes that get a profile first. If the profile is new, notes the others, which get it later.
+    private func takeFirst(_ given: GivenProfile, _ profile: StateProfile) -> [ProcessStat] {
+        let listing = listing(atMost: mostAtOnce)
+        let first = Set(listing.members.map(\.pid))
+        let isNew = listing.leftOut > 0 && given.profile != profile
+        given.rest = isNew ? (crowd ?? []).filter { !first.contains($0) }[...] : []
+        return listing.members
+    }
+
+    /// The next processes that have not got the profile yet.
+    private func takeRest(_ given: GivenProfile) -> [ProcessStat] {
+        let pids = given.rest.prefix(mostAtOnce)
+        given.rest = given.rest.dropFirst(mostAtOnce)
+        return pids.filter(contains).compactMap { try? ProcFS.stat($0) }
     }
 
     /// The profile that was applied last. If none was applied, the values that the app had at its exec.

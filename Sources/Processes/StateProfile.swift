@@ -76,8 +76,8 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     /// Whether applying the profile again a little later may succeed. It may, because the kernel lets a user without
     /// privileges change autogroups only ten times a second.
     public internal(set) var isWorthRepeating = false
-    /// Whether memory usage is still above `memory_high`. If so, apply the profile again soon: no call blocks until the
-    /// usage is below.
+    /// Whether memory usage is still above `memory_high`, or not all of very many processes have the profile. If so,
+    /// apply the profile again soon: no call blocks until that is done.
     public internal(set) var isUnfinished = false
 
     /// A report without any changes or failures.
@@ -107,6 +107,8 @@ final class GivenProfile {
     var ioPriority: IOPriority?
     /// Whether the whole profile was applied. If so, the content of the cgroup's files is known without reading them.
     var isWhole: Bool
+    /// Processes that have not got the profile yet, because the app has very many.
+    var rest: ArraySlice<Int32> = []
     /// Whether a write has failed or is unfinished since the last complete application.
     var isUncertain = false
     /// The app's memory usage, in bytes, at the last step in which `memory.high` was lowered towards `memory_high`.

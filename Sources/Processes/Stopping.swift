@@ -148,7 +148,8 @@ extension ProcessTree {
         guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
             return false
         }
-        return pids.allSatisfy { pid in settled.contains { $0.pid == pid } }
+        let known = Set(settled.map(\.pid))
+        return pids.allSatisfy(known.contains)
     }
 
     /// Whether every process of the app is stopped. With `thoroughly`, also searches for new processes, which may

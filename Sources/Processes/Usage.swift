@@ -52,10 +52,20 @@ extension ProcessTree {
         }
     }
 
-    /// The current usage, and the processes, parents first. Pass `processorTime` if ``processorTime()`` was just
+    /// The current usage, and the processes, parents first, at most ``mostAtOnce`` of an app with a cgroup. Pass `processorTime` if ``processorTime()`` was just
     /// called, so that the value is not read again.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
-        look(at: list(), processorTime)
+        let listing = listing(atMost: mostAtOnce)
+        var look = look(at: listing.members, processorTime)
+        if listing.leftOut > 0 {
+            // Too many to read them all: take the others to be like those that were read.
+            look.usage.processes += listing.leftOut
+            if cgroupPath.flatMap({ Cgroup.number($0, "memory.current") }) == nil {
+                let read = UInt64(max(1, listing.members.count))
+                look.usage.memoryBytes = look.usage.memoryBytes / read &* UInt64(look.usage.processes)
+            }
+        }
+        return look
     }
 
     /// The usage and the processes, parents first, of an app that has no cgroup, computed from a snapshot.
@@ -81,9 +91,12 @@ extension ProcessTree {
 }
 
 extension ProcessTree {
-    /// How much of the app's memory is in swap, in bytes. Reads one file for each process.
+    /// How much of the app's memory is in swap, in bytes. Reads one file for each process, or one for the whole cgroup if
+    /// it has very many processes.
     public func pagedOut() -> UInt64 {
-        members().reduce(0) { sum, pid in
+        let (members, leftOut) = members(atMost: mostAtOnce)
+        if leftOut > 0, let cgroupPath, let bytes = Cgroup.number(cgroupPath, "memory.swap.current") { return bytes }
+        return members.reduce(0) { sum, pid in
             let text = (try? ProcFS.statusField(pid, "VmSwap")).flatMap { $0 }
             return sum + (text?.split(separator: " ").first.flatMap { UInt64($0) } ?? 0) * 1024
         }

@@ -181,12 +181,25 @@ extension Database {
         return changes
     }
 
-    /// Removes the oldest `count` events. Returns how many were removed.
-    func removeOldestEvents(_ count: Int64) throws(DatabaseError) -> Int64 {
+    /// How many events there are of each app, and of the supervisor.
+    func eventCounts() throws(DatabaseError) -> [FairShares.Share] {
+        let statement = try prepare("SELECT app, count(*) FROM events GROUP BY app")
+        defer { statement.reset() }
+        var counts: [FairShares.Share] = []
+        while try statement.step() { counts.append((statement.text(0), statement.integer(1))) }
+        return counts
+    }
+
+    /// Removes the oldest `count` events of an app, or, if it is nil, of the supervisor. Returns how many were removed.
+    func removeOldestEvents(_ count: Int64, of app: String?) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
-            "DELETE FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)"
+            """
+            DELETE FROM events WHERE sequence IN
+                (SELECT sequence FROM events WHERE app IS ?1 ORDER BY sequence LIMIT ?2)
+            """
         )
-        statement.bind(1, count)
+        statement.bind(1, app)
+        statement.bind(2, count)
         try statement.run()
         return changes
     }

@@ -116,8 +116,17 @@ public enum ManagerInterface {
 
         # Where systemd's journal has the output of an app: the SYSLOG_IDENTIFIER of its entries, and the supervisor's
         # units, those of the apps first. Entries of another supervisor's units are not the app's. user is the user
-        # whose service manager has these units, null for the system's.
-        type JournalPlace (identifier: string, units: []string, user: ?int)
+        # whose service manager has these units, null for the system's. supervisor is the user that the supervisor runs
+        # as, account the one that the app runs as (null: the same), and cgroup the end of the path of the app's cgroup:
+        # entries of other processes are not the app's. All are null for a container.
+        type JournalPlace (
+          identifier: string,
+          units: []string,
+          user: ?int,
+          supervisor: ?int,
+          account: ?string,
+          cgroup: ?string
+        )
 
         # A state archive of an app: its file, its size, and when it was saved, in microseconds since 1970.
         type Archive (path: string, bytes: int, at: int)
@@ -732,7 +741,7 @@ public enum ManagerInterface {
         # The apps that can open it, the one that Open chooses first.
         method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
         # The current activities of apps: what a user is doing there. With app, that of this app with its payload.
-        method Activities(app: ?string) -> (activities: []Activity)
+        method Activities(app: ?string) -> (activities: []Activity, left_out: ?int)
         # Brings an app that continues activities of this type (activities) to the foreground, tells it
         # willContinueActivity and continueActivity, and replies when it has answered: the app to, or the one that was
         # used last. The activity is that of the app from, or the latest of this type; or activity (title, payload and
@@ -926,7 +935,7 @@ public enum ManagerInterface {
 
         # Messages that no app handled, or during which the app ended, the oldest first: of these apps, or with these
         # ids, or all. With payload, their payloads are included.
-        method Unhandled(apps: ?[]string, ids: ?[]int, payload: ?bool) -> (unhandled: []UnhandledMail)
+        method Unhandled(apps: ?[]string, ids: ?[]int, payload: ?bool) -> (unhandled: []UnhandledMail, left_out: ?int)
 
         # Posts an unhandled message again, to the app that it was sent to or to another, and removes it from the
         # unhandled ones. The reply is that of Post, with the app that gets it.
@@ -936,8 +945,9 @@ public enum ManagerInterface {
         # Removes unhandled messages: all of these apps, or those with these ids. Returns the ids of the removed ones.
         method DropUnhandled(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
-        # The transfers of these apps, or of all, in the order in which they were started.
-        method Transfers(apps: ?[]string, session: ?string) -> (transfers: []Transfer)
+        # The transfers of these apps, or of all, in the order in which they were started. left_out: how many more there
+        # are, since a reply with all of them would be too long; then long URLs and paths are cut too, and end in …
+        method Transfers(apps: ?[]string, session: ?string) -> (transfers: []Transfer, left_out: ?int)
 
         # Cancels transfers that are not over: all of these apps, or those with these ids. The apps get a message about
         # each, as about any that failed. Returns the ids of the cancelled ones.
@@ -966,7 +976,7 @@ public enum ManagerInterface {
 
         # The alerts of these apps, or of all: the open ones, then the scheduled ones by their time. problem: why open
         # alerts are on no desktop.
-        method Alerts(apps: ?[]string) -> (alerts: []Alert, problem: ?string)
+        method Alerts(apps: ?[]string) -> (alerts: []Alert, problem: ?string, left_out: ?int)
 
         # Cancels scheduled alerts and dismisses open ones: those of these apps with these ids or numbers, or all if
         # neither is given; an empty list is no alert. Without apps, an id that alerts of several apps have is refused.
@@ -990,7 +1000,7 @@ public enum ManagerInterface {
         method PurgeData(app: string, folders: ?[]string) -> (app: string, removed: int, left: int, message: ?string)
 
         # What apps ask for; of all apps if none is named.
-        method Permissions(apps: ?[]string) -> (permissions: []Permission)
+        method Permissions(apps: ?[]string) -> (permissions: []Permission, left_out: ?int)
 
         # Answers an app that asks for permissions: allow, deny, or reset (the default of the configuration counts again).
         # No name means all. An app whose sandbox changes is launched again; message says what follows.

@@ -146,6 +146,10 @@ public struct App {
     /// Whether no event wakes the app: once suspended, it stays suspended until a user or a policy resumes it.
     @inlinable
     public var isNeverWoken: Bool { has(11) }
+    /// Whether a policy sent the app away from the foreground, the app has not returned, and no user has requested a
+    /// state for it since.
+    @inlinable
+    public var isSentAway: Bool { has(12) }
 
     @inlinable
     func has(_ bit: UInt32) -> Bool { raw.pointee.flags >> bit & 1 != 0 }

@@ -284,7 +284,9 @@ final class Connection {
             count()
             if let share, source != nil, share.outbound > server?.limits.outboundBytesOfUser ?? 0 { return close() }
         }
-        if current == nil, !isPumping { pumpSoon() }
+        // pump() sends what is left, and only then is it clear whether to wait until the socket is writable.
+        guard !isPumping else { return }
+        if current == nil { pumpSoon() }
         updateEvents()
     }
 

@@ -42,13 +42,17 @@ final class FakeArchiveHost: ArchiveHost {
     let stateFolder: String
     func isScene(named name: String) -> Bool { name.hasPrefix("scened@") }
     var owner: UInt32? = geteuid()
+    /// The user that apps run as; nil for torpord's own.
+    var user: User?
+    var scenes: [String] = []
     /// The commands that were run, the first one first.
     private(set) var commands: [Command] = []
 
     init(_ folder: String) { stateFolder = folder }
 
     func userID(of app: AppRuntime) -> UInt32? { owner }
-    func user(of app: AppRuntime) throws(LaunchError) -> User? { nil }
+    func user(of app: AppRuntime) throws(LaunchError) -> User? { user }
+    func sceneNames(of app: AppRuntime) -> [String] { scenes }
 
     func runCommand(
         _ app: AppRuntime,

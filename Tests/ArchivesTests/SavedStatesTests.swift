@@ -283,6 +283,82 @@ import VarlinkServer
         #expect((archives.kept() != nil) == isGiven)
     }
 
+    // MARK: Another user
+
+    /// An app that has saved a state as torpord's own user, and that runs as another user from now on.
+    private func withNewUser() throws -> (FakeArchives, String) {
+        let archives = try FakeArchives()
+        try archives.shell.start("web")
+        try archives.save("old")
+        try end(archives, .crashed)
+        archives.host.user = User(name: "new", uid: 4_242_421, gid: 4_242_422, home: "/", shell: "/bin/sh")
+        return (archives, archives.states.archives(of: archives.shell.app("web")).current)
+    }
+
+    private func give(_ archives: FakeArchives) throws {
+        var isDone = false
+        archives.states.giveArchives(of: archives.shell.app("web")) { isDone = true }
+        try archives.turn { isDone }
+        try archives.rest()
+    }
+
+    @Test(
+        "An app whose user changes gets a copy that only the new user owns, saved at the same time",
+        .enabled(if: geteuid() == 0, "only root can give files away")
+    )
+    func newUser() throws {
+        let (archives, current) = try withNewUser()
+        let (before, opened) = (try File.status(current), try File.open(current, .read))
+        try give(archives)
+        let after = try File.status(current)
+        #expect(after.uid == 4_242_421 && after.gid == 4_242_422 && after.mode == 0o400)
+        #expect(after.inode != before.inode && after.modifiedMicroseconds == before.modifiedMicroseconds)
+        #expect(try File.status(descriptor: opened.raw).uid == geteuid())
+        #expect(archives.told("got a copy of the state that it saved as user \(geteuid()), 3 bytes").count == 1)
+        try archives.shell.start("web")
+        #expect(archives.given.last??.bytes == 3)
+        // Nothing is done for an archive that is the user's already.
+        try give(archives)
+        #expect(try File.status(current).inode == after.inode)
+    }
+
+    @Test(
+        "One that cannot be copied is set aside, and no launch gets it",
+        .enabled(if: geteuid() == 0, "only root can give files away")
+    )
+    func newUserWithoutCopy() throws {
+        let (archives, current) = try withNewUser()
+        try File.write(current, String(repeating: "x", count: 17 << 20))
+        try archives.shell.start("web")
+        #expect(archives.given.last == .some(nil), "the former user can still change it")
+        try end(archives, .crashed)
+        try give(archives)
+        #expect(archives.kept() == nil && archives.allAside().count == 1)
+        #expect(archives.told("it cannot be copied: it is larger than the \(16 << 20) bytes").count == 1)
+        try archives.shell.start("web")
+        #expect(archives.given.last == .some(nil))
+    }
+
+    @Test(
+        "The states of its scenes are given to the new user too",
+        .enabled(if: geteuid() == 0, "only root can give files away")
+    )
+    func newUserOfScenes() throws {
+        let (archives, _) = try withNewUser()
+        let app = archives.shell.app("web")
+        archives.host.user = nil
+        archives.host.scenes = ["one"]
+        var isSaved = false
+        archives.states.saveState(of: app, scene: "one", data: "AAAA", file: nil, by: FakeArchives.peer) { _ in
+            isSaved = true
+        }
+        try archives.turn { isSaved }
+        archives.host.user = User(name: "new", uid: 4_242_421, gid: 4_242_422, home: "/", shell: "/bin/sh")
+        #expect(archives.states.found(of: app, scene: "one") == nil)
+        try give(archives)
+        #expect(archives.states.found(of: app, scene: "one")?.uid == 4_242_421)
+    }
+
     // MARK: The disk
 
     @Test("A disk that does not take it is told once a run, and each time to the app") func noDisk() throws {

@@ -5,6 +5,17 @@ import Testing
 
 @Suite("What is written from habit is an error that says what to write")
 struct HabitTests {
+    @Test(
+        "what PM2 starts again by cron or by a watch is a job that restarts the app",
+        arguments: [
+            ("cron_restart = \"0 3 * * *\"", "timers = [{ calendar"), ("watch = true", "paths = [{ changed"),
+        ]
+    )
+    func restarts(keys: String, hint: String) {
+        let found = complaints(app: keys)
+        #expect(found.count == 1 && found[0].contains(hint) && found[0].contains("\"--only-running\""), "\(found)")
+    }
+
     private static let ready = "is not \"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file"
 
     @Test(

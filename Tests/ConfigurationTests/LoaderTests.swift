@@ -242,6 +242,21 @@ struct LoaderTests {
         #expect(db.requires == [])
     }
 
+    @Test("defaults of a file without apps are a warning")
+    func defaultsOfNone() {
+        let warning = "d.toml:1:2: warning: defaults: has no effect: it is for the apps of this file"
+        let files = [
+            "torpor.toml": "include = [\"d.toml\"]\n[apps.web]\nexec = [\"a\"]\n",
+            "d.toml": "[defaults]\ngrace = \"3s\"\n",
+        ]
+        let found = complaints(load(files))
+        #expect(found.count == 1 && found.first?.hasPrefix(warning) == true, "\(found)")
+        let others = [
+            "d.toml": "include = [\"e.toml\"]\n[defaults]\ngrace = \"3s\"\n", "e.toml": "apps.e.exec = [\"a\"]",
+        ]
+        #expect(complaints(load(files.merging(others) { $1 })).isEmpty)
+    }
+
     @Test("includes that go round, and an app or a key said twice, name both places")
     func includeMistakes() {
         let cycle = load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "\ninclude = [\"./torpor.toml\"]"])

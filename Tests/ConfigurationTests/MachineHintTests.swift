@@ -96,7 +96,7 @@ import Testing
     func inspected() throws {
         func warnings(_ keys: String, _ icon: String = "", landlock: Int? = nil) -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/a\"]\n\(keys)\n", "i": icon])
-            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin")
             system.inspection?.find = { _ in .program }
             system.inspection?.hasLocale = { $0 == "de_DE.UTF-8" }
             system.inspection?.landlock = landlock
@@ -123,7 +123,7 @@ import Testing
     func unencrypted() {
         func warnings(_ keys: String, encrypts: Bool?) -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/a\"]\n\(keys)\n"])
-            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin")
             system.inspection?.find = { _ in .program }
             system.inspection?.encrypts = { $0 == "/var/lib/torpor" ? encrypts : nil }
             let environment = ["STATE_DIRECTORY": "/var/lib/torpor"]
@@ -145,7 +145,7 @@ import Testing
     func scripts() {
         func warnings(_ head: String, program: String = "/a") -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"\(program)\"]\n"])
-            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin")
             system.inspection?.find = { $0 == "/no/sh" ? .nothing : .program }
             system.inspection?.head = { _ in Array(head.utf8) }
             return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
@@ -169,7 +169,7 @@ import Testing
     func callerPath() {
         func warnings(_ keys: String) -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"node\"]\n\(keys)\n"])
-            system.inspection = ConfigurationSystem.Inspection(searchPath: nil) { _, _ in nil }
+            system.inspection = ConfigurationSystem.Inspection(searchPath: nil)
             system.inspection?.callerPath = "/opt/no:/opt/node/bin:/usr/bin"
             system.inspection?.find = { $0 == "/opt/node/bin/node" ? .program : .nothing }
             system.inspection?.head = { _ in nil }
@@ -208,7 +208,7 @@ import Testing
     func similar() {
         func warnings(_ name: String) -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/usr/bin/\(name)\"]\n", "/usr/bin/touch": ""])
-            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin")
             system.inspection?.find = { _ in .nothing }
             return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
         }

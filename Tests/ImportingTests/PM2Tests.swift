@@ -34,6 +34,35 @@ struct PM2Tests {
         #expect(try app(members).exec == exec)
     }
 
+    @Test("a % is text, and no placeholder of Torpor's")
+    func percent() throws {
+        let stat = #""script":"/usr/bin/stat","args":["-c","%u","%i/%f"],"interpreter":"none""#
+        #expect(try app(stat).exec == ["/bin/sh", "-c", "exec /usr/bin/stat -c %''u %i/%f"])
+        let many = #""script":"f.js","instances":2,"args":"-f %i-%s 5%","env":{"F":"%i %d","A":"%d"}"#
+        let file = #"{"apps":[{"name":"web",\#(many)}]}"#
+        let found = try Imported("ecosystem.json", file)
+        #expect(
+            try found["web@1"].exec == [
+                "/bin/sh", "-c", "export F=%''i' %d'; exec node /srv/app/f.js -f %''i-%s 5%",
+            ]
+        )
+        let environment = try found["web@1"].environment
+        #expect(environment["F"] == nil && environment["A"] == "%d" && environment["NODE_APP_INSTANCE"] == "1")
+        let folder = #"{"apps":[{"name":"web","script":"a.js","cwd":"/srv/%i","instances":2}]}"#
+        #expect(try Imported("ecosystem.json", folder).remarks("web").contains { $0.hasPrefix("directory has %i,") })
+        #expect(
+            try Imported("Procfile", "web: stat -c %u /tmp")["web"].exec == [
+                "/bin/sh", "-c", "exec stat -c %''u /tmp",
+            ]
+        )
+        let unit = "[Service]\nExecStart=/usr/bin/stat -c %%u /tmp\n"
+        #expect(
+            try Imported("web.service", unit)["web"].exec == [
+                "/bin/sh", "-c", "exec /usr/bin/stat -c %''u /tmp",
+            ]
+        )
+    }
+
     @Test("it is always restarted, at last each fifteen seconds, and ended by SIGINT")
     func usual() throws {
         let app = try app(#""script":"a.js""#)

@@ -66,6 +66,10 @@ struct SupervisordTests {
                 "nofile 5000:5000", "nproc 30000:30000",
             ]
         )
+        var low = tree(["supervisord.conf": "[supervisord]\nminfds=2048\n[program:w]\ncommand=w\n"])
+        low.openFiles = few
+        let told = try Imported("supervisord.conf", in: low).result.remarks
+        #expect(told.contains { $0.text.hasPrefix("minfds: 4096, the hard limit in limits.nofile, is that ") })
         // Not the limits of the shell in which the import runs.
         #expect(try limits("minfds=4096\nminprocs=200\n", files: many, processes: many) == ["nofile 4096:20000"])
         let open = Bound(soft: 1_048_576, hard: .max)
@@ -371,6 +375,9 @@ struct SupervisordTests {
             "[group:g]\nprograms=a, b\n[program:b]\ncommand=b\npriority=20\n[program:a]\ncommand=a\npriority=10\n[program:c]\ncommand=c\n"
         let found = try Imported("supervisord.conf", text)
         #expect(try found["a"].tags == ["g"] && found["b"].tags == ["g"] && found["c"].tags == [])
+        let two = try Imported("supervisord.conf", text + "[group:h]\nprograms=a\n")
+        #expect(try two["a"].tags == ["g", "h"] && two["b"].tags == ["g"])
+        #expect(two.remarks("a").contains { $0.hasPrefix("is in the groups g and h, ") })
     }
 
     @Test("files of [include] are read, with their own folder")

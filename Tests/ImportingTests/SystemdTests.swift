@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Foundation
 import Importing
 import Lifecycle
 import Testing
@@ -158,6 +159,44 @@ struct SystemdTests {
         let app = try app("Environment=A=1\nEnvironmentFile=-/etc/default/web")
         #expect(app.environmentFiles.map(\.isOptional) == [true] && app.environment.isEmpty)
         #expect(app.exec == ["/bin/sh", "-c", "[ \"${A+x}\" ] || export A=1; exec /bin/web"])
+    }
+
+    @Test("variables that torpord sets itself are those of Environment=, unless a file has them")
+    func given() throws {
+        let keys = "Environment=PATH=/v/bin:/bin HOME=/srv LANG=de_DE.UTF-8 A=1\nEnvironmentFile=-/srv/app/web.env"
+        let files = [
+            "web.service": "[Service]\nExecStart=/bin/web\n\(keys)\n",
+            "web.env": "# of the service\nLANG=C\n",
+        ]
+        let found = try Imported("web.service", files)
+        let app = try found["web"]
+        #expect(app.environment == ["PATH": "/v/bin:/bin", "HOME": "/srv"])
+        #expect(app.exec == ["/bin/sh", "-c", "[ \"${A+x}\" ] || export A=1; exec /bin/web"])
+        #expect(found.remarks("web").contains { $0.hasPrefix("PATH of Environment is in environment") })
+    }
+
+    @Test(
+        "a command after the end has systemd's variables for how it ended",
+        arguments: [
+            ("exit-failure", "3", "exit-code exited 3"), ("signal", "SIGKILL", "signal killed KILL"),
+            ("core-dump", "SIGSEGV", "core-dump dumped SEGV"), ("stopped", "0", "success exited 0"),
+            ("launch-deadline", "SIGKILL", "timeout killed KILL"), ("memory-limit", "SIGKILL", "oom-kill killed KILL"),
+        ]
+    )
+    func ending(reason: String, status: String, told: String) throws {
+        let line = "ExecStopPost=/bin/sh -c 'echo \"$SERVICE_RESULT $EXIT_CODE $0\"' ${EXIT_STATUS}"
+        let commands = try app(line + "\nExecStopPost=/bin/x").afterStop.map(\.command)
+        #expect(commands.count == 2 && commands.last == ["/bin/x"])
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try #require(commands.first?.first))
+        process.arguments = commands.first.map { Array($0.dropFirst()) }
+        process.environment = ["PATH": "/bin", "TORPOR_EXIT_REASON": reason, "TORPOR_EXIT_STATUS": status]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(String(decoding: bytes, as: UTF8.self) == told + "\n")
     }
 
     @Test("exit codes that end it for good, or start it again, are kept")

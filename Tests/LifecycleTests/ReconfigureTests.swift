@@ -254,6 +254,21 @@ struct ReconfigureTests {
         #expect(fleet.log.filter { $0.hasSuffix(" launch") } == ["exited launch"])
     }
 
+    @Test("a job that has exited with success, and is never restarted, is not launched when it is replaced")
+    func exited() throws {
+        var rules = AppRules()
+        rules.restart = .never
+        let apps = ["done", "failed"].map { AppDefinition(name: $0, rules: rules) }
+        var fleet = try Self.fleet(apps)
+        for (name, code) in [("done", Int32(0)), ("failed", 3)] {
+            fleet.tell(.mainExited(.exited(code: code)), name)
+            fleet.tell(.allGone, name)
+        }
+        fleet.log = []
+        try fleet.reconfigure(apps, replacing: ["done", "failed"])
+        #expect(fleet.log.filter { $0.hasSuffix(" launch") } == ["failed launch"])
+    }
+
     @Test("a person's stop that waits is not turned into a restart")
     func stopWins() throws {
         var fleet = try Self.fleet([Self.app("db"), Self.app("web", ["db"])])

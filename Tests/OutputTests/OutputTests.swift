@@ -114,6 +114,24 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         #expect(rig.troubles == [])
     }
 
+    @Test("what ends without a newline is a line of its own")
+    func ends() throws {
+        let loop = try EventLoop()
+        let rig = try Rig(folder, loop: loop)
+        rig.capture.endLine()
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/app.log"), "a log without output is not made")
+        try rig.write("one\nfatal: no newline")
+        rig.capture.endLine()
+        rig.capture.endLine()
+        try rig.write("two\nthree")
+        // Another torpord finds the line that is not ended.
+        let other = LogFile(path: folder.path + "/app.log")
+        other.endLine()
+        try rig.write("four\n")
+        #expect(folder.lines("app.log") == ["one", "fatal: no newline", "two", "three", "four"])
+        #expect(rig.troubles == [])
+    }
+
     @Test("a time is formatted as RFC 3339 and read back")
     func time() throws {
         #expect(TimeStamp.string(microseconds: 1_769_860_800_123_456) == "2026-01-31T12:00:00.123Z")

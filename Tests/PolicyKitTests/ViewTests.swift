@@ -53,6 +53,7 @@ struct ViewTests {
         let readers: [(App) -> Bool] = [
             \.hasFailed, \.isOneshot, \.exitsOnSuspend, \.isNeverEvicted, \.isEvictedAtOnce, \.isRequired,
             \.isStartedByPersonOnly, \.isWatched, \.isTraced, \.isInterrupted, \.isNeverWoken,
+            \.isSentAway,
         ]
         for bit in 1...readers.count {
             let fake = FakeView(places: 1)

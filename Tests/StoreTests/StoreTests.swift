@@ -200,6 +200,43 @@ extension OneAtATime {
             #expect(bench.notices == [])
         }
 
+        @Test("an app with many events does not push out those of the others")
+        func shares() throws {
+            let bench = try Bench()
+            var store = bench.store()
+            for number in 0..<60 {
+                store.append(Bench.event("\(number)", app: "web"))
+                store.append(Bench.event("\(number)", app: nil))
+            }
+            for number in 0..<4_000 { store.append(Bench.event("\(number)", app: "loud")) }
+            for number in 0..<400 { store.append(Bench.event("\(number)", app: "busy")) }
+            #expect(try bench.flush(store))
+            #expect(store.close(within: Bench.patience))
+            store = bench.store(retention: Retention(maxAge: nil, maxCount: 500))
+            var query = EventQuery()
+            query.limit = 10_000
+            try bench.turn("the count is kept") { try bench.events(store, query).count == 500 }
+            let events = try bench.events(store, query)
+            let counts = Dictionary(grouping: events) { $0.app ?? "" }.mapValues(\.count)
+            #expect(counts == ["web": 60, "": 60, "loud": 190, "busy": 190])
+            #expect(events.first { $0.app == "loud" }?.text == "3810", "the newest are kept")
+            #expect(events.first { $0.app == "web" }?.text == "0")
+        }
+
+        @Test(
+            "events are removed of the apps that have most",
+            arguments: [
+                ([10, 7, 7, 1], 1, [1]), ([10, 7, 7, 1], 3, [3]), ([10, 7, 7, 1], 5, [3, 1, 1]),
+                ([10, 7, 7, 1], 21, [9, 6, 6]), ([10, 7, 7, 1], 25, [10, 7, 7, 1]), ([10, 7, 7, 1], 0, []),
+                ([5, 5, 5], 1, [1]), ([5], 99, [5]), ([], 3, []),
+            ] as [([Int64], Int64, [Int64])]
+        )
+        func surplus(counts: [Int64], excess: Int64, removed: [Int64]) {
+            let shares = counts.enumerated().map { (app: Optional("\($0)"), count: $1) }
+            let surplus = FairShares.surplus(shares, excess: excess)
+            #expect(surplus.map(\.count).filter { $0 > 0 }.sorted(by: >) == removed)
+        }
+
         @Test("saving takes the loop's thread no time, and 10 ms later it is written")
         func batches() throws {
             let bench = try Bench()

@@ -122,7 +122,8 @@ import VarlinkServer
         status.snapshot = SnapshotInfo(kind: .png, bytes: 1, at: 2, incarnation: 3)
         let part = SnapshotPart(status.snapshot, data: [1, 2, 3])
         #expect(try SnapshotPart(json: part.json) == part)
-        let place = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
+        var place = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
+        (place.supervisor, place.account, place.cgroup) = (0, "ada", "torpor-apps-1/web")
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         status.journal = place
         status.reports[0].journal = place

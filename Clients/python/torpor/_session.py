@@ -104,6 +104,13 @@ class Session:
                 "torpor.App()."
             )
 
+    def forbidden(self, error: OSError) -> str:
+        """What keeps this process from its supervisor, which waits for it: nothing else would say so."""
+        return (
+            f"{self.path} cannot be opened ({error.strerror}): this process is user {os.geteuid()}, and only the user that "
+            "the app has in the configuration may open it. Set `user` there instead of changing it in the program."
+        )
+
     def need_supervisor(self, what: str = "keep its state") -> str:
         """The socket's path; what says in an error for what it is needed."""
         self.need_this_process()

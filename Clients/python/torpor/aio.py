@@ -556,6 +556,10 @@ class App:
                 if self._attached.is_set():
                     self._attached.clear()
                     waits, complained = pauses(), False
+                if not complained and isinstance(error, PermissionError):
+                    complained = True
+                    _log.error("%s", self._session.forbidden(error))
+                    self._problem(self._session.forbidden(error))
                 if not complained and not isinstance(error, (OSError, EOFError)):
                     complained = True
                     self._problem(f"Reconnecting to the supervisor: {error}")

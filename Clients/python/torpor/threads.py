@@ -581,6 +581,10 @@ class App:
                     was_attached, self._attached = self._attached, False
                 if was_attached:
                     waits, complained = pauses(), False
+                if not complained and isinstance(error, PermissionError):
+                    complained = True
+                    _log.error("%s", self._session.forbidden(error))
+                    self._problem(self._session.forbidden(error))
                 if not complained and not isinstance(error, OSError) and not self._closed.is_set():
                     complained = True
                     self._problem(f"Reconnecting to the supervisor: {error}")

@@ -79,6 +79,7 @@ struct FileReader {
                 defaults.defaultTables.append((inner, member.node))
             }
         }
+        let before = (drafts.count, files.count)
         for member in members {
             let inner = context.at(member.key)
             switch member.key {
@@ -89,6 +90,14 @@ struct FileReader {
             case "apps": readApps(inner, member.node, defaults)
             default: Read.unknown(inner, member, among: Self.keys)
             }
+        }
+        if !chain.isEmpty, before == (drafts.count, files.count),
+            let member = members.first(where: { $0.key == "defaults" })
+        {
+            context.at("defaults").warning(
+                "has no effect: it is for the apps of this file and of those that it includes, and there are none",
+                at: member.position
+            )
         }
     }
 

@@ -77,7 +77,7 @@ public enum ConfigurationLoader {
             supervisor: SupervisorSpecification(environment: environment, userID: userID)
         )
         reader.read(path)
-        checkPolicies(reader)
+        let findings = checkPolicies(reader)
         let (apps, templates) = Resolver(
             system: system,
             userID: userID,
@@ -89,7 +89,7 @@ public enum ConfigurationLoader {
         checkDesktop(reader, userID: userID)
         checkGroups(reader)
         checkProtection(reader, apps + templates)
-        if !sink.hasErrors { checkSelectors(reader, apps, templates) }
+        if !sink.hasErrors { checkSelectors(reader, findings, apps, templates) }
         checkExposure(reader)
         // Warn if there are no apps, but only in `torpor check` (which sets `inspection`), or if `[defaults]` shows
         // that apps were intended. A running supervisor may have no apps yet.
@@ -175,7 +175,8 @@ public enum ConfigurationLoader {
         reader.supervisorOrigins["main"]?.error(problem)
     }
 
-    private static func checkPolicies(_ reader: FileReader) {
+    /// Reports what is wrong with policies, and returns what those in use say of their options.
+    private static func checkPolicies(_ reader: FileReader) -> [String: PolicyFinding] {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
             let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
             let remedy = hint.isEmpty ? ": add it, with \(MachineHints.library(of: name))" : hint
@@ -186,24 +187,29 @@ public enum ConfigurationLoader {
         for (name, entry) in reader.policies where !reader.supervisor.policies.contains(name) {
             entry.origin.warning("is not used: [supervisor] policies does not name \(quoted(name))")
         }
+        var findings: [String: PolicyFinding] = [:]
         for entry in reader.policies.values {
             let folder = reader.supervisor.policyDirectory
             guard MachineHints.checkLibrary(entry.policy, entry.origin, in: folder, reader.system) else { continue }
             guard reader.supervisor.policies.contains(entry.policy.name) else { continue }
-            if let refusal = reader.system.inspection?.refusal(entry.policy, folder) { entry.origin.warning(refusal) }
+            guard let finding = reader.system.policyFinding(entry.policy, folder) else { continue }
+            if let refusal = finding.refusal { entry.origin.error(refusal) }
+            if let obstacle = finding.obstacle { entry.origin.warning(obstacle) }
+            findings[entry.policy.name] = finding
         }
+        return findings
     }
 
     /// Warns of policies' options that select no app, of which an app with a mistyped name would be a case.
     private static func checkSelectors(
         _ reader: FileReader,
+        _ findings: [String: PolicyFinding],
         _ apps: [AppSpecification],
         _ templates: [AppSpecification]
     ) {
-        guard let inspection = reader.system.inspection else { return }
         let known = PolicySelector.Apps(apps, templates: templates)
-        for entry in reader.policies.values where reader.supervisor.policies.contains(entry.policy.name) {
-            for selector in inspection.selectors(entry.policy, reader.supervisor.policyDirectory) {
+        for entry in reader.policies.values {
+            for selector in findings[entry.policy.name]?.selectors ?? [] {
                 guard let problem = selector.problem(known) else { continue }
                 entry.origin.warning("options.\(selector.option): \(problem)")
             }

@@ -35,6 +35,9 @@ public struct ConfigurationSystem {
     /// Returns how every user of the machine could change a file of the configuration, or a folder with such files.
     /// Returns nil if only their owner and group can.
     public var exposure: (String) -> FileExposure? = { _ in nil }
+    /// Tries a policy with its options; returns nil if nothing is to be said of it. `folder` is the folder that contains
+    /// the policy's library. Blocks until the policy is loaded.
+    public var policyFinding: (_ policy: PolicySpecification, _ folder: String) -> PolicyFinding? = { _, _ in nil }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
 
@@ -68,17 +71,11 @@ public struct ConfigurationSystem {
         public var landlock: Int?
         /// Whether the filesystem of a path can encrypt folders (fscrypt); nil if unknown.
         public var encrypts: (String) -> Bool? = { _ in nil }
-        /// Why a policy cannot be used as it is configured; nil if it can be used. `folder` is the folder that contains
-        /// the policy's library.
-        public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
-        /// The names, patterns and tags by which the options of a policy select apps; empty if that is unknown.
-        public var selectors: (_ policy: PolicySpecification, _ folder: String) -> [PolicySelector] = { _, _ in [] }
 
         /// Creates an inspection of this machine.
-        public init(searchPath: String?, refusal: @escaping (PolicySpecification, String) -> String?) {
+        public init(searchPath: String?) {
             find = Self.find
             self.searchPath = searchPath ?? ConfigurationSystem.servicePath
-            self.refusal = refusal
         }
 
         /// Whether the filesystem of the folder can encrypt folders. The folder need not exist yet.

@@ -13,10 +13,10 @@ public struct FileExposure: Sendable, Hashable {
 
     /// Examines a file or folder, and all folders on its path, following symlinks. Nil if only its owner and group may
     /// change it, and its owner is root if root asks (`isForRoot`), or if it does not exist.
-    ///
-    /// - Parameter isForRoot: whether root asks; nil to find out whether this process runs as root.
-    public init?(of path: String, isForRoot: Bool? = nil) {
-        let isForRoot = isForRoot ?? (Users.effectiveUID == 0)
+    public init?(of path: String) { self.init(of: path, isForRoot: Users.effectiveUID == 0) }
+
+    /// Examines a file or folder for root, or for another user.
+    public init?(of path: String, isForRoot: Bool) {
         guard let status = try? File.status(path) else { return nil }
         let real = (try? File.realPath(path)) ?? path
         if Self.isOpen(status) {

@@ -109,12 +109,21 @@ enum ForeignKeys {
         ),
         (["labels", "profiles", "namespace"], "write tags = [\"NAME\"]"),
         (["ulimits", "limitnofile"], "write limits = { nofile = 4096 }"),
-        (["cron_restart", "cron", "schedule", "oncalendar"], "write timers = [{ calendar = \"daily\" }]"),
+        (
+            ["cron_restart"],
+            "a oneshot app with timers = [{ calendar = \"03:00\" }] restarts it: exec = [\"torpor\", \"restart\", "
+                + "\"--only-running\", \"NAME\"] (‘torpor help from-pm2’)"
+        ),
+        (["cron", "schedule", "oncalendar"], "write timers = [{ calendar = \"daily\" }]"),
         (["liveness", "livenessprobe"], "write health = { http = \"http://127.0.0.1:8000/\" }"),
         (
             ["ports", "listen", "listenstream"],
             "write sockets = [{ stream = \"8000\" }]; ports of a container go into [apps.NAME.container]"
         ),
-        (["watch"], "Torpor restarts nothing when a file changes: settings_files tells an app that one changed"),
+        (
+            ["watch"],
+            "a oneshot app with paths = [{ changed = \"FOLDER\" }] restarts it: exec = [\"torpor\", \"restart\", "
+                + "\"--only-running\", \"NAME\"] (‘torpor help from-pm2’)"
+        ),
     ]
 }

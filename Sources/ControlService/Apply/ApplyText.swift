@@ -77,7 +77,8 @@ extension Apply.Entry {
             let verb = isAlive ? "restarted" : "launched"
             return isWaiting ? verb : "is being \(verb)"
         }
-        if mayBeReplaced { return "takes effect at the next launch, or now with --restart" }
+        // Once applied, the change is no longer one: --restart would find nothing to do for an app that does not run.
+        if isAlive { return "takes effect at the next launch, or now with --restart" }
         return "takes effect at the next launch" + (isDown ? ": ‘torpor start \(name)’" : "")
     }
 

@@ -48,7 +48,7 @@ extension ControlService {
     }
 
     private func readAndApply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
-        configurationReads.ask(ConfigurationPlace(supervisor.configuration.sources)) { [weak self] result in
+        configurationReads.ask(ConfigurationPlace(replacing: supervisor.configuration)) { [weak self] result in
             self?.findObstacles(request, result) { [weak self] obstacles in
                 guard let self else { return }
                 // Another configuration came into force since this one was read. Read the files again, because this one

@@ -55,7 +55,9 @@ extension ControlService {
         let own: Set<UInt32> = waiting.isEmpty ? [] : supervisor.wakes.sockets.numbers
         // Questions are not merged: an apply and a restart may ask about different specifications of the same app.
         launchObstacles.ask(
-            { [waiting] in LaunchObstacle.find(specifications, sockets: waiting, own: own) },
+            { [waiting, state = supervisor.runtime.state] in
+                LaunchObstacle.find(specifications, sockets: waiting, own: own, state: state)
+            },
             { answer.give($0) }
         )
         answer.timer = try? loop.timer { answer.give([:]) }

@@ -39,7 +39,7 @@ package final class CrashSnapshot {
     private static func processes(of tree: ProcessTree) -> [Int32] {
         let main = tree.main.pid
         if tree.cgroupPath != nil {
-            return [main] + tree.members().filter { $0 != main }.prefix(mostProcesses - 1)
+            return [main] + tree.members(atMost: mostProcesses).pids.filter { $0 != main }.prefix(mostProcesses - 1)
         }
         var found = [main]
         guard ProcFS.listsChildren else { return found }

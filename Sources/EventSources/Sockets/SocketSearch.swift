@@ -26,7 +26,7 @@ package final class SocketSearch {
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 
-    package init(_ members: [Identity]) { rest = members[...] }
+    package init(_ members: [Identity], isWhole: Bool = true) { (rest, self.isWhole) = (members[...], isWhole) }
 
     /// Continues the search until the deadline (CLOCK_MONOTONIC). Returns whether the search is complete.
     package func read(until deadline: Duration?) -> Bool {

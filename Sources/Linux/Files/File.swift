@@ -269,6 +269,16 @@ public enum File {
     /// Sets a file's modification time to now.
     public static func markChanged(_ path: String) throws(Errno) { try call { utimensat(AT_FDCWD, path, nil, 0) } }
 
+    /// Sets an open file's modification time, in microseconds since 1970.
+    public static func setModified(_ descriptor: Int32, microseconds: Int64) throws(Errno) {
+        let second: Int64 = 1_000_000
+        let part = microseconds % second
+        // A time before 1970 has a negative remainder, which the kernel does not accept.
+        let rest = part < 0 ? part + second : part
+        let time = timespec(tv_sec: Int((microseconds - rest) / second), tv_nsec: Int(rest * 1000))
+        try call { futimens(descriptor, [time, time]) }
+    }
+
     /// Renames a file or directory; replaces the target if it exists.
     public static func rename(_ from: String, _ to: String) throws(Errno) { try call { Glibc.rename(from, to) } }
 

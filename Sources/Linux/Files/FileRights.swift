@@ -42,6 +42,23 @@ public struct FileRights: Hashable, Sendable {
         return try body()
     }
 
+    /// Throws EACCES or another error if a user with these rights may not read or, with `writing`, write the file at a
+    /// path, or make a file there. Follows symlinks, as that user. Does not open the file.
+    public static func requireAccess(_ path: String, writing: Bool, as rights: FileRights) throws(Errno) {
+        // AT_EACCESS: judge by the rights with which this thread acts.
+        func require(_ path: String, _ mode: Int32) throws(Errno) {
+            try call { faccessat(AT_FDCWD, path, mode, AT_EACCESS) }
+        }
+        try rights.acting { () throws(Errno) in
+            do throws(Errno) {
+                try require(path, writing ? W_OK : R_OK)
+            } catch {
+                guard error == .noSuchFileOrDirectory, writing, let folder = File.parent(of: path) else { throw error }
+                try require(folder, W_OK | X_OK)
+            }
+        }
+    }
+
     /// The result of stat(2) for a path, following symlinks, with these rights; nil means the process's own rights.
     public static func status(_ path: String, as rights: FileRights?) throws(Errno) -> FileStatus {
         guard let rights else { return try File.status(path) }

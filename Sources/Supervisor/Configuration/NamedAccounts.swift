@@ -5,6 +5,7 @@ import Engine
 package import EventSources
 import Lifecycle
 import Linux
+import PolicyHost
 
 /// The users and groups that a configuration names, except the users that apps run as. They are looked up when the
 /// configuration is read, never on the event loop: a lookup may block on a network directory.
@@ -40,10 +41,18 @@ package struct ConfigurationPlace: Sendable {
     /// The configuration in force, if only the manifests of some bundles are to be read again; nil if all files are to
     /// be read.
     private var inForce: (sources: ConfigurationSources, bundles: [String])?
+    /// The policies in force, which are not tried again.
+    private var policies: [PolicySpecification] = []
 
     package init(_ sources: ConfigurationSources) {
         path = sources.path
         workingDirectory = sources.workingDirectory
+    }
+
+    /// Reads the files again to replace this configuration.
+    package init(replacing configuration: TorporConfiguration) {
+        self.init(configuration.sources)
+        policies = configuration.policies.filter { configuration.supervisor.policies.contains($0.name) }
     }
 
     /// Reads the configuration in force again, with the manifest of a bundle as it is on the disk now.
@@ -61,8 +70,8 @@ package struct ConfigurationPlace: Sendable {
         inForce?.bundles += bundles
     }
 
-    /// Reads the files as they are now, and looks up the accounts that they name. May block on disks and network
-    /// directories.
+    /// Reads the files as they are now, looks up the accounts that they name, and tries new options of policies. May
+    /// block on disks and network directories.
     package func read() -> Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList> {
         if let (sources, bundles) = inForce {
             let sources = bundles.reduce(sources) { $0.rereading(bundle: $1) }
@@ -71,6 +80,9 @@ package struct ConfigurationPlace: Sendable {
         }
         var system = ConfigurationSystem.live
         system.workingDirectory = workingDirectory
+        system.policyFinding = { policy, folder in
+            policies.contains(policy) ? nil : PolicySettings(policy, in: folder).finding
+        }
         return ConfigurationLoader.load(path: path, environment: ThisProcess.variables, system: system)
             .map { ($0, NamedAccounts($0)) }
     }

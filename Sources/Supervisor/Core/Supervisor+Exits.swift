@@ -77,7 +77,7 @@ extension Supervisor {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
         trace(app, .exited)
-        app.capture?.drain()
+        app.capture?.endLine()
         deliver(.mainExited(cause(record, app)), to: app.id)
         launcher.containers.endJoined(to: app)
     }

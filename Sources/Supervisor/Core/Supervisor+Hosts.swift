@@ -57,6 +57,9 @@ extension Supervisor: MemoryHost {
 extension Supervisor: ArchiveHost {
     var stateFolder: String { runtime.state }
     func isScene(named name: String) -> Bool { innerScenes.scene(named: name) != nil }
+    func sceneNames(of app: AppRuntime) -> [String] {
+        app.specification.innerScenes == nil ? [] : innerScenes.sessions(of: app).map(\.name)
+    }
     func userID(of app: AppRuntime) -> UInt32? { launcher.userID(of: app) }
     package func user(of app: AppRuntime) throws(LaunchError) -> User? { try launcher.identity(of: app) }
     func runCommand(

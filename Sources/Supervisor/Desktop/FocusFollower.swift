@@ -95,7 +95,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
             return nil
         }
         raised = (app.name, now + Self.raiseTime)
-        return Array(tree.members().prefix(DesktopCommand.mostPids))
+        return tree.members(atMost: DesktopCommand.mostPids).pids
     }
 
     func focused(_ pid: Int32?) {

@@ -134,6 +134,20 @@ extension Launcher {
         return variables
     }
 
+    /// Continues a launch when the app's user owns the archives that it may get.
+    func withArchives(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ facts: LaunchFacts,
+        _ specification: AppSpecification
+    ) {
+        supervisor.savedStates.giveArchives(of: app) { [weak self] in
+            guard let self else { return }
+            guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+            self.confine(app, order, facts, specification)
+        }
+    }
+
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchError) {
         do throws(Errno) {
             try File.makeDirectories(supervisor.runtime.directory(of: app))

@@ -173,7 +173,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 if let names, let account = facts.account { app.account = (names, account) }
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
-                self.confine(app, order, facts, specification)
+                self.withArchives(app, order, facts, specification)
             case .failure(let trouble):
                 app.run.launchFailure = trouble.failure
                 self.launchRefused(app, trouble.description)
@@ -359,7 +359,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do {
             let output: Descriptor?
             switch specification.log {
-            case .file: output = try capture(app).writerForApp()
+            case .file: output = try capture(app).writerForRun()
             case .journal:
                 let units = OwnUnits(apps: supervisor.place.cgroups).names
                 output = try OutputTarget.journal(app: app.name, unit: units.first ?? "")

@@ -84,7 +84,7 @@ final class GPUWatch: Room, LifecycleObserver {
 
     private func read(_ app: AppRuntime, _ look: GPULook) {
         guard isInBackground(app), let tree = app.run.tree else { return }
-        let (reader, processes) = (reader, Array(tree.members().prefix(Self.mostProcesses)))
+        let (reader, processes) = (reader, tree.members(atMost: Self.mostProcesses).pids)
         worker.ask {
             (times: reader.times(of: processes), at: Clock.monotonic())
         } _: { [weak self, weak app] found in

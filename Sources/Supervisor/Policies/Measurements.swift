@@ -236,7 +236,8 @@ struct Measurements {
             entry.claim.searchedAt = now
             entry.claim.atProcessorTime = entry.rawTime
             entry.claim.isOwed = false
-            round.search = (app, SocketSearch(members))
+            let isWhole = entry.measurement.usage.processes <= members.count
+            round.search = (app, SocketSearch(members, isWhole: isWhole))
         case .later:
             entry.claim.isOwed = true
             round.isComplete = false

@@ -114,10 +114,23 @@ extension PolicyManager: PolicyChainDelegate {
         let what = goal == .notRunning ? "is ended" : "is sent to \(goal.rawValue)"
         let endsIt = goal == .notRunning && !decision.onlyAdvises
         if endsIt { app.isEndedByPolicy = true }
+        let before = supervisor.coordinator.machine(app.id).goal
         let outcome = follow(.goal(goal), app, decision, what)
         if endsIt, outcome != .taken { app.isEndedByPolicy = nil }
-        if outcome == .taken { damping.sent(app.id, goal: decision.advice.value, now: now) }
+        if outcome == .taken {
+            damping.sent(app.id, goal: decision.advice.value, now: now)
+            sent(app, from: before, to: goal, by: decision.policy)
+        }
         return outcome
+    }
+
+    /// Notes which policy has sent an app away from the foreground, or that it was brought back.
+    private func sent(_ app: AppRuntime, from before: Goal, to goal: Goal, by policy: String) {
+        switch goal {
+        case .background, .suspended: if before == .active || before == .inactive { app.run.sentAwayBy = policy }
+        case .active, .inactive, .notRunning: app.run.sentAwayBy = nil
+        }
+        supervisor.record(app)
     }
 
     /// Asks the policy about this event again, at `time`.

@@ -40,6 +40,7 @@ extension PolicyManager {
     }
 
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if to == .active { app.run.sentAwayBy = nil }
         post(TORPOR_EVENT_STATE, app, from: from.policyCode, to: to.policyCode)
     }
 
@@ -54,6 +55,7 @@ extension PolicyManager {
     /// Called when a user or an event has requested a state for an app. From now on, policies may again advise about
     /// the app without limits.
     package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
+        app.run.sentAwayBy = nil
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
         damped[app.id] = nil

@@ -145,6 +145,7 @@ package final class PolicyManager: LifecycleObserver {
 extension Supervisor {
     /// Applies the policies of the configuration in force.
     package func govern() {
+        loop.later { [weak self] in self?.bringBackUngoverned() }
         if policyManager == nil {
             guard !configuration.supervisor.policies.isEmpty else { return }
             do throws(Errno) {
@@ -156,6 +157,42 @@ extension Supervisor {
         policyManager?.appsChanged()
         policyManager?.configure()
     }
+
+    /// Brings apps back to the foreground that a policy had sent away which is not used any longer: nothing else would.
+    private func bringBackUngoverned() {
+        let deciding = Set(configuration.policies.filter { $0.mode != .advise }.map(\.name))
+            .intersection(configuration.supervisor.policies)
+        let left = apps.filter { app in
+            guard let name = app.run.sentAwayBy, coordinator.machine(app.id).isAlive else { return false }
+            return name.isEmpty ? deciding.isEmpty : !deciding.contains(name)
+        }
+        bringBack(left[...])
+    }
+
+    /// Brings the apps back, a few in each turn of the event loop.
+    private func bringBack(_ rest: ArraySlice<AppRuntime>) {
+        for app in rest.prefix(Self.broughtBackAtOnce) {
+            guard let name = app.run.sentAwayBy else { continue }
+            app.run.sentAwayBy = nil
+            let goal = coordinator.machine(app.id).goal
+            guard goal == .background || goal == .suspended else { continue }
+            let whose = name.isEmpty ? "a policy" : "the policy \(name)"
+            do throws(RequestError) {
+                let actions = try coordinator.advise(.goal(.active), of: app.id, now: loop.now)
+                let text = "is sent to active: \(whose), which had sent it to the background, is not used any longer"
+                note(app, .advised, text: text, reason: name.isEmpty ? nil : name)
+                uninterrupted { [self] in perform(actions) }
+            } catch {
+                log.info("\(app.name), which \(whose) had sent to the background, stays there: it \(error)")
+            }
+            record(app)
+        }
+        let rest = rest.dropFirst(Self.broughtBackAtOnce)
+        guard !rest.isEmpty else { return }
+        loop.later { [weak self] in self?.bringBack(rest) }
+    }
+
+    private static var broughtBackAtOnce: Int { 20 }
 
     /// Creates the policy manager, for policies or for a client that records the questions to policies.
     package func showPolicies() throws(Errno) {

@@ -22,6 +22,13 @@ package final class ProcessControl: ShellRoom {
     func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
         guard let tree = app.run.tree else { return }
         if machine(app).transition == .terminating, tree.isDeaf(to: number) { return endDeaf(app, number, tree) }
+        if toAll, !tree.isContainer, let crowd = tree.crowd {
+            return signalCrowd(app, tree, [number], crowd[...], 0) { [weak self, weak app] count in
+                guard let self, let app else { return }
+                self.trace(app, .signalled(number))
+                self.note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) processes")
+            }
+        }
         do throws(Errno) {
             let count = try tree.signal(number, toAll: toAll)
             trace(app, .signalled(number))
@@ -36,7 +43,29 @@ package final class ProcessControl: ShellRoom {
     /// grace without saving anything.
     func continueToEnd(_ app: AppRuntime) {
         guard let tree = app.run.tree, (try? ProcFS.stat(tree.addressee.pid))?.state == "T" else { return }
+        if !tree.isContainer, let crowd = tree.crowd {
+            return signalCrowd(app, tree, [Signal.continue], crowd[...], 0) { _ in }
+        }
         _ = try? tree.signal(Signal.continue, toAll: true)
+    }
+
+    /// Sends signals to an app that has very many processes, to a portion of them in each turn of the event loop, as long
+    /// as this run of the app lasts. `completion` gets how many processes got them.
+    private func signalCrowd(
+        _ app: AppRuntime,
+        _ tree: ProcessTree,
+        _ numbers: [Int32],
+        _ rest: ArraySlice<Int32>,
+        _ count: Int,
+        _ completion: @escaping (Int) -> Void
+    ) {
+        guard app.run.tree === tree else { return }
+        let count = count + tree.signal(numbers, pids: rest.prefix(tree.mostAtOnce))
+        let rest = rest.dropFirst(tree.mostAtOnce)
+        guard !rest.isEmpty else { return completion(count) }
+        loop.later { [weak self, weak app] in
+            if let self, let app { self.signalCrowd(app, tree, numbers, rest, count, completion) }
+        }
     }
 
     // MARK: Stopping
@@ -118,7 +147,10 @@ package final class ProcessControl: ShellRoom {
         app.run.stop = .underWay
         app.run.passDelay = .milliseconds(1)
         app.run.freezes = false
-        if app.specification.suspendWith == .freezer, let tree = app.run.tree, tree.cgroupPath != nil {
+        // Stopping very many processes one by one would hold up the event loop for seconds, so freeze them.
+        if let tree = app.run.tree, tree.cgroupPath != nil,
+            app.specification.suspendWith == .freezer || tree.crowd != nil
+        {
             do throws(Errno) {
                 try tree.freeze()
                 app.run.freezes = true
@@ -176,7 +208,8 @@ package final class ProcessControl: ShellRoom {
         guard app.run.stop == .none else { return }
         // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. Check the
         // configured method first, since it is the more likely one.
-        let mayBeFrozen = app.specification.suspendWith == .freezer
+        let mayBeFrozen =
+            app.specification.suspendWith == .freezer || app.run.freezes || app.run.usage.processes > tree.mostAtOnce
         let isStill =
             (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
         if !isStill, !tree.isEmpty { deliver(.foundRunning, to: app.id) }
@@ -230,7 +263,14 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
-        app.run.remains = try? tree.signal(supervisor.launcher.containers.stopSignal(of: app), toAll: true)
+        let number = supervisor.launcher.containers.stopSignal(of: app)
+        if !tree.isContainer, let crowd = tree.crowd {
+            app.run.remains = crowd.count
+            _ = try? tree.thaw()
+            signalCrowd(app, tree, [number, Signal.continue], crowd[...], 0) { _ in }
+            return sweep(app)
+        }
+        app.run.remains = try? tree.signal(number, toAll: true)
         try? tree.continue()
         sweep(app)
     }

@@ -36,6 +36,8 @@ package struct AppRecord {
     var restoration: Restoration?
     /// Whether a user has stopped the app in such a way that its next launch gets the saved state.
     var keepsState = false
+    /// Whether a policy has sent the app away from the foreground (``Incarnation/sentAwayBy``).
+    package var isSentAway = false
     /// What torpor-container has last reported; nil for an app without a container.
     var container: ContainerRun?
 
@@ -67,6 +69,7 @@ package struct AppRecord {
         missedMessage = app.run.missed?.message
         restoration = app.restoration
         keepsState = app.keepsStateWhenStopped == true
+        isSentAway = app.run.sentAwayBy != nil
         container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
     }
 
@@ -87,6 +90,7 @@ package struct AppRecord {
         if keepsState { more |= 4 }
         // Flag 8 says that a digest follows. Records of earlier versions have no digest.
         if let outdatedDigest, outdatedDigest != 0 { more |= 8 }
+        if isSentAway { more |= 16 }
         if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
@@ -138,6 +142,7 @@ package struct AppRecord {
         let more = flags & 128 != 0 ? record.take(UInt8.self) : 0
         if more & 1 != 0 { container = ContainerRun(from: &record) }
         keepsState = more & 4 != 0
+        isSentAway = more & 16 != 0
         let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
         let digest = more & 8 != 0 ? record.take(UInt64.self) : 0
         outdatedDigest = flags & 32 != 0 ? digest : nil
@@ -186,6 +191,7 @@ package struct AppRecord {
         app.times = times
         app.restoration = restoration
         if keepsState { app.keepsStateWhenStopped = true }
+        if isSentAway { app.run.sentAwayBy = "" }
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

@@ -57,5 +57,9 @@ extension JournalPlace {
     package init(of app: AppRuntime, _ cgroups: CgroupTree?) {
         let units = OwnUnits(apps: cgroups)
         self.init(identifier: app.name, units: units.names, user: units.user)
+        guard app.specification.container == nil else { return }
+        supervisor = Users.effectiveUID
+        account = app.specification.user
+        cgroup = cgroups.map { $0.path(of: app.name).split(separator: "/").suffix(2).joined(separator: "/") }
     }
 }

@@ -280,7 +280,29 @@ extension AppTransfers {
             + chosen.flatMap { app in
                 queue.transfers(of: app.name).filter { $0.feed == nil }.map(\.id)
             }
-        for id in all {
+        // Those that run come last: until then, no other one takes their place.
+        let running = all.filter { queue[$0]?.state == .running }
+        let order = all.filter { queue[$0] != nil && queue[$0]?.state != .running } + running
+        cancel(order[...], by: person) { [weak self] in
+            guard let self else { return }
+            supervisor.store.sync { problem in
+                if let problem {
+                    return completion(.failure(.failed("they are cancelled, but that cannot be stored (\(problem))")))
+                }
+                completion(.success(all))
+            }
+            schedule()
+        }
+    }
+
+    /// The time for cancelling transfers in one turn of the event loop: an app may have very many.
+    private static let cancelSlice = Duration.milliseconds(5)
+
+    /// Cancels transfers, as many in one turn of the event loop as fit into a slice of time.
+    private func cancel(_ ids: ArraySlice<Int64>, by person: String, _ completion: @escaping () -> Void) {
+        var rest = ids
+        let end = Clock.monotonic() + Self.cancelSlice
+        while let id = rest.popFirst() {
             guard let transfer = queue[id] else { continue }
             finish(
                 id,
@@ -288,14 +310,10 @@ extension AppTransfers {
             )
             discardPart(of: transfer)
             restIfIdle(transfer.app)
+            if Clock.monotonic() >= end { break }
         }
-        supervisor.store.sync { problem in
-            if let problem {
-                return completion(.failure(.failed("they are cancelled, but that cannot be stored (\(problem))")))
-            }
-            completion(.success(all))
-        }
-        schedule()
+        guard !rest.isEmpty else { return completion() }
+        loop.later { [weak self] in self?.cancel(rest, by: person, completion) }
     }
 
     /// Handles an app's answer to a server that asks for a login. Returns why the answer is refused; nil if it is

@@ -120,6 +120,8 @@ enum torpor_policy_launch {
 #define TORPOR_APP_INTERRUPTED (1u << 10)     /* kept inactive by an interruption */
 #define TORPOR_APP_NEVER_WOKEN (1u << 11)     /* no event wakes it: once suspended, it stays so until a user or policy
                                                  resumes it */
+#define TORPOR_APP_SENT_AWAY (1u << 12)       /* a policy sent it away from the foreground; it has not returned, and no
+                                                 user has requested a state since */
 
 /* One app. Use torpor_policy_app_at to get it. */
 typedef struct torpor_policy_app {

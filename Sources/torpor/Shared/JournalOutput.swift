@@ -15,7 +15,13 @@ struct JournalOutput {
     var until: Int64?
     var grep: String?
 
-    init(_ place: JournalPlace) { self.place = place }
+    /// The ID of the user that the app runs as; nil if it is the supervisor's, or if there is no such user.
+    private let account: UInt32?
+
+    init(_ place: JournalPlace) {
+        self.place = place
+        account = place.account.flatMap { Users.lookup($0)?.uid ?? UInt32($0) }
+    }
 
     /// Lines of output, and the position in the journal at which to continue.
     struct Page {
@@ -62,7 +68,7 @@ struct JournalOutput {
 
     /// Converts an entry to a line; nil if the entry is not the app's or is not selected.
     package func line(_ entry: JSON) -> LogLine? {
-        guard isOwn(entry) else { return nil }
+        guard isOwn(entry), place.mayHave(entry, ofUser: account) else { return nil }
         let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
         if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }
         // Search for a substring of bytes and not for a pattern, as torpord does in log files.
@@ -102,7 +108,8 @@ struct JournalOutput {
     /// The arguments for journalctl.
     func arguments(_ more: [String]) -> [String] {
         var words = ["journalctl", "--output=json", "--all", "--no-pager"]
-        words.append("--output-fields=MESSAGE,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,_SYSTEMD_OWNER_UID,_UID")
+        let fields = ["MESSAGE", "_SYSTEMD_UNIT", "_SYSTEMD_USER_UNIT"] + JournalPlace.fields
+        words.append("--output-fields=" + fields.joined(separator: ","))
         words += more
         // journalctl gets whole seconds, which every version accepts. The exact limit is applied to the entries here.
         if let since { words.append("--since=@\(since / 1_000_000)") }

@@ -88,6 +88,9 @@ struct Manager {
                 onReply(reply)
             }
             sayFallback(isChange)
+            if let count = last["left_out"]?.intValue, count > 0 {
+                Complaint.say("\(count) more are left out, since the reply would be too long: name an app", .remark)
+            }
             return last
         } catch {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {

@@ -25,7 +25,7 @@ struct Apply: ParsableCommand {
     )
 
     @Flag(help: "Only show what would happen, and why.") var diff = false
-    @Flag(help: "Restart apps that run with old values, in dependency order.") var restart = false
+    @Flag(help: "Restart apps that run with old values, and launch changed ones that went down.") var restart = false
     @Flag(help: "Apply even a configuration without apps, which removes all apps.") var force = false
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME, with --restart or --diff.", valueName: "app"),
@@ -153,7 +153,9 @@ struct Apply: ParsableCommand {
             case "live": "live"
             case "next-launch": "from the next launch on"
             default:
-                app.message.hasSuffix("would be restarted") ? "restarted" : "at the next launch, or now with --restart"
+                [("would be restarted", "restarted"), ("would be launched", "launched")]
+                    .first { app.message.hasSuffix($0.0) }?.1
+                    ?? "at the next launch" + (app.message.hasSuffix("--restart") ? ", or now with --restart" : "")
             }
         return "\(change.key) \(change.old ?? "none") → \(change.new ?? "none") (\(when))"
     }

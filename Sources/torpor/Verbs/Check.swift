@@ -16,8 +16,8 @@ struct Check: ParsableCommand {
         discussion: """
             Prints all errors at once. Without errors, prints when each app would be restarted if it kept ending at \
             once. Programs, folders and files that apps need and this machine lacks are warnings, and so are a sandbox \
-            or protected data that it cannot provide, options that a policy refuses or that name no app, and files that \
-            every user can change.
+            or protected data that it cannot provide, options of a policy that name no app, and files that every user \
+            can change. Options that a policy refuses are errors.
             """
     )
     .examples(
@@ -39,10 +39,8 @@ struct Check: ParsableCommand {
     package func run() throws {
         let environment = ThisProcess.variables
         var system = ConfigurationSystem.live
-        system.inspection = ConfigurationSystem.Inspection(searchPath: nil) { policy, folder in
-            (try? PolicyTool(policy, in: folder))?.refusal
-        }
-        system.inspection?.selectors = { policy, folder in (try? PolicyTool(policy, in: folder))?.selectors ?? [] }
+        system.policyFinding = { policy, folder in (try? PolicyTool(policy, in: folder))?.finding }
+        system.inspection = ConfigurationSystem.Inspection(searchPath: nil)
         system.inspection?.callerPath = environment["PATH"]
         system.inspection?.hasLocale = Locales.has
         system.inspection?.landlock = KernelRelease.landlock

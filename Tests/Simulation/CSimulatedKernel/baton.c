@@ -361,7 +361,6 @@ enum sim_stop sim_resume_torpord(int *status)
     }
     sim_world->epoll = -1;
     sim_world->runs++;
-    sim_keeper_looks_again();
     char byte = 'g';
     ssize_t written = write(to_child, &byte, 1);
     (void)written;

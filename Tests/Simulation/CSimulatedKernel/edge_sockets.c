@@ -98,6 +98,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
         FAIL(SIM_FAULT_INTERRUPTED, EINTR);
         FAIL(SIM_FAULT_BLOCKED, EAGAIN);
         FAIL(SIM_FAULT_MEMORY, ENOBUFS);
+        sim_world->messages++;
     }
     return DONE(REAL(sendmsg)(fd, message, flags));
 }

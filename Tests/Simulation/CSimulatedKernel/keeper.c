@@ -349,17 +349,17 @@ static void serve(size_t size, struct sim_event *event)
     }
 }
 
-// Nothing was there, and torpord has not run since.
-static int knows_of_none;
-
-void sim_keeper_looks_again(void) { knows_of_none = 0; }
-
 int sim_keeper_has_request(void)
 {
+    // Nothing was there when torpord had sent so many messages.
+    static uint64_t nothing_at = UINT64_MAX;
     char byte;
-    if (!knows_of_none)
-        knows_of_none = connection < 0 || recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
-    return !knows_of_none;
+    if (nothing_at == sim_world->messages)
+        return 0;
+    if (connection >= 0 && recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        return 1;
+    nothing_at = sim_world->messages;
+    return 0;
 }
 
 int sim_keeper_turn(struct sim_event *event)

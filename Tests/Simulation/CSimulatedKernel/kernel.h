@@ -55,8 +55,6 @@ int64_t sim_timer_deadline(void);
 void sim_forget_timer(int fd);
 void sim_timer_was_read(int fd);
 void sim_yield_to_simulator(void);
-// torpord ran: the keeper may have something to read.
-void sim_keeper_looks_again(void);
 void sim_baton_begin(void);
 
 // Paths: where a file of the kernel really is, or -1 and errno. Returns 0: `path` as it is, 1: `to`.

@@ -15,7 +15,14 @@ enum Torpord {
     /// Looks up what each torpord would look up after its fork: Swift's types, above all those of the configuration.
     static func warmUp() {
         sim_warm_up_types()
-        let text = "[apps.app]\nexec = [\"/bin/true\"]\ntimers = [{ every = \"1min\" }]\nrequires = [\"app\"]\n[supervisor]\n"
+        let text = """
+            [apps.app]
+            exec = ["/bin/true"]
+            timers = [{ every = "1min" }]
+            requires = ["app"]
+            [supervisor]
+
+            """
         let path = "/dev/shm/torpor-simulation-\(ThisProcess.pid).toml"
         try? File.write(path, text)
         if case .success(let configuration) = ConfigurationLoader.load(path: path, environment: [:]) {

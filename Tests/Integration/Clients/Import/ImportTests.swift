@@ -100,7 +100,7 @@ import Varlink
         let compose = "services:\n  a:\n    image: a\n"
         let alone = try initialised([program: "module.exports = { apps: [] }\n"])
         #expect(alone.contains("Not taken: @D/ecosystem.config.js is a program, which is not run: write its result"))
-        #expect(alone.contains("require('./ecosystem.config.js')"), "\(alone)")
+        #expect(alone.contains("import('./ecosystem.config.js').then("), "\(alone)")
         let files = [
             "Procfile": "web: sleep 1\n", "supervisord.conf": supervisord, "compose.yml": compose, program: "",
         ]

@@ -121,6 +121,38 @@ import TorporAPI
         }
     }
 
+    @Test(
+        "--restart ends no app whose user may not enter its directory or open its files",
+        .enabled(if: Users.effectiveUID == 0, "another user is needed, and only root can become one"),
+        arguments: [
+            ("directory = \"@D/private\"", "could not enter its directory @D/private: Permission denied"),
+            ("stderr = \"@D/open/file\"", "could not open @D/open/file, its standard error: Permission denied"),
+            ("stdin = \"@D/open/file\"", "could not open @D/open/file, its standard input: Permission denied"),
+            // What only root can have put there is opened by root.
+            ("stderr = \"@D/private/file\"", ""), ("stdin = \"@D/private/file\"", ""),
+            ("stderr = \"@D/open/new\"", ""), ("directory = \"@D/open\"", ""),
+        ]
+    )
+    func forbidden(keys: String, reason: String) throws {
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try File.setMode(daemon.directory, 0o755)
+            for (folder, mode) in [("/private", 0o700), ("/open", 0o777)] as [(String, UInt32)] {
+                try File.makeDirectories(daemon.directory + folder)
+                try File.write(daemon.directory + folder + "/file", "")
+                try File.setMode(daemon.directory + folder + "/file", 0o600)
+                try File.setMode(daemon.directory + folder, mode)
+            }
+            let web = try daemon.process(of: "web")
+            func placed(_ text: String) -> String { text.replacingOccurrences(of: "@D", with: daemon.directory) }
+            try daemon.configure(Apps.sleeper("web", placed("user = \"4242421\"\ngroup = \"4242422\"\n" + keys)))
+            let (code, output) = try torpor(daemon, "apply", "--restart")
+            let isRunningOn = try daemon.process(of: "web") == web
+            #expect((code == 1) == !reason.isEmpty && isRunningOn == !reason.isEmpty, "\(output)")
+            #expect(reason.isEmpty || output.contains("a launch would fail: " + placed(reason)), "\(output)")
+        }
+    }
+
     @Test("restart ends no app that could not be launched again, unless it is forced to")
     func restarted() throws {
         let front = Apps.sleeper("front", "requires = [\"web\"]")

@@ -297,7 +297,7 @@ import Varlink
         func toml(_ exec: String) -> String { "[apps.web]\nexec = [\"\(exec)\", \"1000\"]\nrestart = \"never\"\n" }
         try withDaemon(toml("/nowhere/sleep")) { daemon throws in
             try daemon.waitForEvent("web", "launch-failed")
-            let hint = "web: exec changed: takes effect at the next launch, or now with --restart"
+            let hint = "web: exec changed: takes effect at the next launch: ‘torpor start web’"
             #expect(try daemon.apply(toml("/nowhere/else")).lines == [hint])
             try daemon.configure(toml("/bin/sleep"))
             let preview = try daemon.apply {

@@ -43,6 +43,23 @@ struct AccountTests {
         }
     }
 
+    @Test("A launch as another user gets the saved state in a file that the former user does not own")
+    func formerState() throws {
+        try withDaemon(Self.toml("user = \"4242421\"\ngroup = \"4242422\"\n")) { daemon in
+            let archive = daemon.archive()
+            try File.makeDirectories(try #require(File.parent(of: archive)))
+            try File.write(archive, "state")
+            try File.setOwner(archive, uid: 4_242_423, gid: 4_242_423)
+            let before = try File.status(archive)
+            try daemon.done(.start, "web")
+            let after = try File.status(archive)
+            #expect(after.uid == 4_242_421 && after.inode != before.inode)
+            #expect(try File.readString(archive) == "state")
+            let main = try #require(try daemon.summary("web").pid)
+            #expect(try File.readString("/proc/\(main)/environ").contains(archive))
+        }
+    }
+
     @Test(
         "One account that is not there fails the launch of one app at the start; the others are launched",
         arguments: [

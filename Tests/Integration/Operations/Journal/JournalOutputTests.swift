@@ -31,10 +31,12 @@ import Varlink
             + "\n"
     }
 
-    /// Seven entries: two of another supervisor's app of that name, one with bytes, one of a process that was gone.
+    /// Eight entries: two of another supervisor's app of that name, one of another user, one with bytes, one of a process
+    /// that was gone.
     private static let entries = [
         entry(1, #""one""#, #","_SYSTEMD_UNIT":"session-3.scope""#),
         entry(2, #""foreign""#, #","_SYSTEMD_UNIT":"torpor-apps-other.scope""#),
+        entry(3, #""foreign""#, #","_SYSTEMD_UNIT":"session-9.scope","_SYSTEMD_OWNER_UID":"4711","_UID":"4711""#),
         entry(3, #""two""#),
         entry(4, "[27,91,51,49,109,114,101,100,255]"),
         entry(5, #""foreign""#, #","_SYSTEMD_UNIT":"user@7.service","_SYSTEMD_USER_UNIT":"torpord.service""#),

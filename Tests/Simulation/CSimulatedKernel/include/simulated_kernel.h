@@ -65,6 +65,7 @@ struct sim_world {
     uint32_t threads;         // of torpord, that have something to do
     int32_t epoll;            // torpord's, by which alone it can have something to do before its deadline; -1: none
     uint64_t runs;            // counts how often torpord ran: nothing of it comes in between
+    uint64_t messages;        // counts those that torpord sent, to whomever
     uint32_t epolls;          // counts those that were made: a number may be used again
     uint64_t trace_hash, trace_size;
     char root[128];           // what stands before /proc and such

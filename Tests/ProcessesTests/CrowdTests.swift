@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Lifecycle
+import Linux
+import Testing
+
+@testable import Processes
+
+/// Apps with more processes than torpord handles in one turn of its loop. Here that are three.
+@Suite("Very many processes", .serialized) struct CrowdTests {
+    /// Runs `body` with an app of seven processes in a cgroup of its own; an ordinary user mostly has no cgroups.
+    private func withCrowd(_ body: (TestApp) throws -> Void) throws {
+        let cgroups: CgroupTree
+        do throws(CgroupsUnavailable) {
+            cgroups = try CgroupTree(instance: UUID().uuidString)
+        } catch {
+            print("skipped: \(error)")
+            return
+        }
+        defer { cgroups.removeAll() }
+        let (path, _, _) = try cgroups.create("web")
+        let app = try TestApp(
+            """
+            while '/web' not in open('/proc/self/cgroup').read(): time.sleep(0.001)
+            for i in range(6):
+             if os.fork() == 0:
+              while True: signal.pause()
+            say('ready')
+            while True: signal.pause()
+            """,
+            cgroup: path
+        )
+        #expect(try app.line() == "ready")
+        app.tree.mostAtOnce = 3
+        try body(app)
+        #expect(try app.kill() == .gone)
+        #expect(app.tree.isEmpty)
+        _ = try repeated {
+            try? cgroups.remove(path)
+        } until: {
+            $0 != nil
+        }
+    }
+
+    @Test("A bounded number of them is read, the main process among them, and all are counted")
+    func bounded() throws {
+        try withCrowd { app in
+            let (pids, leftOut) = app.tree.members(atMost: 3)
+            #expect(pids.count == 3 && pids.contains(app.pid) && leftOut == 4)
+            #expect(app.tree.members(atMost: 7).leftOut == 0)
+            #expect(app.tree.crowd?.count == 7)
+            let look = app.tree.look()
+            #expect(look.members.count == 3 && look.usage.processes == 7)
+            // The four that were not read count like the three that were.
+            let all = Usage(summing: app.tree.list())
+            #expect(look.usage.memoryBytes > all.memoryBytes / 3, "\(look.usage) of \(all)")
+            #expect(app.tree.pinned().count == 3)
+        }
+    }
+
+    @Test("A profile reaches all of them, a portion with each call")
+    func profile() throws {
+        try withCrowd { app in
+            let inherited = max(0, try ProcFS.oomScoreAdjust(ThisProcess.pid))
+            func scores() throws -> [Int32] { try app.tree.members().map(ProcFS.oomScoreAdjust) }
+            var expected = max(300, inherited)
+            for state in [AppState.background, .active] {
+                var calls = 0
+                while app.tree.apply(StateProfile(of: state)).isUnfinished {
+                    calls += 1
+                    try #require(calls < 100)
+                    #expect(try calls > 1 || inherited >= 300 || scores().count { $0 == expected } == 3)
+                }
+                #expect(try scores() == Array(repeating: expected, count: 7))
+                expected = inherited
+            }
+        }
+    }
+
+    @Test("A signal reaches those that belong to the app, in portions")
+    func signal() throws {
+        try withCrowd { app in
+            let crowd = try #require(app.tree.crowd)
+            #expect(app.tree.signal([Signal.terminate, Signal.continue], pids: crowd[..<3] + [ThisProcess.pid]) == 3)
+            #expect(app.tree.signal([Signal.terminate], pids: crowd[3...]) == 4)
+            // They are gone without SIGKILL.
+            _ = try repeated {
+                app.tree.isEmpty
+            } until: {
+                $0
+            }
+            var status: Int32 = 0
+            for pid in crowd where pid != app.pid { #expect(waitpid(pid, &status, 0) == pid) }
+        }
+    }
+}
