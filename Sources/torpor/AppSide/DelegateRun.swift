@@ -316,11 +316,12 @@ final class DelegateRun {
             }
         } catch {
             Complaint.say("\(error)", .warning)
-            // The script takes the message for answered: nothing else would end it before its deadline.
-            guard error.isLast, current?.child == nil else { return }
+            guard error.isLast else { return }
+            // A misspelt “unhandled” is not “done”: that would lose the message.
             current?.answer.result = .failed
             current?.answer.text = "\(error)"
-            answer()
+            // A script takes the message for answered: nothing else would end it before its deadline. A command ends.
+            if current?.child == nil { answer() }
         }
     }
 

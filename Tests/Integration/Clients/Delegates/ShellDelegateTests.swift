@@ -85,6 +85,17 @@ struct ShellDelegateTests {
         }
     }
 
+    @Test("a command whose answer is misspelt has failed, and has not handled the message")
+    func misspelt() throws {
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "didReceiveEvent=echo unhandeld >&3"])
+        try withDaemon(toml + "topics = { \"*\" = {} }\n") { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("news")
+            let event = try daemon.waitForEvent("web", "failed to handle didReceiveEvent")
+            #expect(event.text.contains("“unhandeld” is not an answer: write done"), "\(event.text)")
+        }
+    }
+
     @Test("a program that is not changed walks with commands for its messages")
     func commands() throws {
         let toml = Self.toml([Self.torpor, "delegate", "--on", "*=@D/hook.sh", "--", "@D/program.sh"])
