@@ -100,6 +100,7 @@ final class Reports: ShellRoom {
                 if let message = app.dueAtLaunch { what = "did not answer \(message.rawValue) " }
             }
             what += within("launch_deadline", rules.launchDeadline)
+            if rules.readiness == .notify { what += " (it sent no READY=1)" }
             return what + (app.run.probe?.problem.map { " (it \($0))" } ?? "")
         case .backgroundDeadline:
             let message = app.run.missed?.message ?? .didEnterBackground

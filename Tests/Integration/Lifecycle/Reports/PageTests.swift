@@ -156,7 +156,7 @@ import Varlink
             #expect(status == 0)
             for line in [
                 "web, run 1: launch-deadline (0x8badf00d), ",
-                "  why:     was not ready within its launch_deadline of 400ms, and was ended by SIGTERM (launch-deadline)\n",
+                "  why:     was not ready within its launch_deadline of 400ms (it sent no READY=1), and was",
                 "  due:     ready within 400ms; still missing ", ", never ready\n",
                 "s  missed its deadline: launch\n", "s  sent SIGTERM\n", "  threads, when it was about to be ended:\n",
                 "  last output:\n    about to hang\n",
