@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import EngineHarness
+import EventLoop
 import EventSources
 import Lifecycle
 import Linux

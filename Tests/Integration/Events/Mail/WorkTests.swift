@@ -111,7 +111,7 @@ import Varlink
             let post = try torpor(daemon, ["post", "web", "orders"]).output
             #expect(post.hasPrefix("web does not get it yet: it \(hang)"), "\(post)")
             // It would be waited for at the end.
-            try daemon.done(.forceQuit, "web")
+            try daemon.done(.kill, "web")
         }
     }
 
