@@ -2,6 +2,7 @@
 
 package import Configuration
 package import Engine
+import Lifecycle
 package import Linux
 
 /// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an

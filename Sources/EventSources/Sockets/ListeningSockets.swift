@@ -4,7 +4,7 @@ package import Configuration
 package import Engine
 import EventLoop
 import Lifecycle
-package import Linux
+import Linux
 import Processes
 
 /// The sockets that torpord binds for apps (`sockets`). A socket stays bound as long as the configuration contains
