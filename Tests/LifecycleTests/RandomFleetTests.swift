@@ -220,13 +220,19 @@ struct FleetWalk {
         try take(coordinator.handle(event, of: app, now: now), for: "\(app): \(event)", stopping: [])
     }
 
+    /// Whether the app has exited with success, so that those that require it need not wait for it.
+    private func isDone(_ app: AppID) -> Bool {
+        let machine = coordinator.machine(app)
+        return !machine.isAlive && !machine.isWaitingToLaunch && machine.lastEnding == .exitSuccess
+    }
+
     private mutating func take(_ actions: [AppAction], for cause: String, stopping: [AppID]) throws(Violation) {
         recent.append("\(now) \(cause) → \(actions.map { "\($0.app): \($0.action)" })")
         if recent.count > 60 { recent.removeFirst(30) }
         for item in actions {
             switch item.action {
             case .launch:
-                for other in requires[item.app] where !coordinator.machine(other).isUp {
+                for other in requires[item.app] where !coordinator.machine(other).isUp && !isDone(other) {
                     throw Violation("\(item.app) is launched, but \(other) is not up")
                 }
                 if coordinator.isShuttingDown { throw Violation("\(item.app) is launched in a shutdown") }
