@@ -72,7 +72,8 @@ extension Coordinator {
                 if let foreground = change.launchesNew { launches.append((app, foreground)) }
             }
             if !change.follows.isEmpty, let app = ids[change.definition.name], !nodes[app].machine.isAlive {
-                nodes[app].follows = change.follows.compactMap { ids[$0] }.filter { leaving.contains($0) && !isResting($0) }
+                let others = change.follows.compactMap { ids[$0] }
+                nodes[app].follows = others.filter { leaving.contains($0) && !isResting($0) }
             }
         }
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))

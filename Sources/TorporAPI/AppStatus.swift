@@ -2,6 +2,17 @@
 
 public import Varlink
 
+/// The processes of an app that its status contains.
+public struct ShownProcesses: Hashable, Sendable {
+    /// The processes, parents before their children.
+    public var list: [ProcessInfo] = []
+    /// How many further processes the app has; nil if `list` contains all.
+    public var leftOut: Int64?
+
+    /// No processes.
+    public init() {}
+}
+
 /// One process of an app.
 public struct ProcessInfo: Hashable, Sendable {
     /// The process ID (pid).
@@ -342,10 +353,8 @@ public struct AppStatus: Hashable, Sendable {
     public var profileDone: [String] = []
     /// The parts of the resource profile and the limits that could not be applied, each with the reason.
     public var profileMissing: [String] = []
-    /// The app's processes, parents before their children.
-    public var processes: [ProcessInfo] = []
-    /// How many further processes the app has; nil if `processes` contains all.
-    public var processesLeftOut: Int64?
+    /// The app's processes, or the first of very many.
+    public var shownProcesses = ShownProcesses()
     /// The last lines of the app's output, if the supervisor itself stores that output.
     public var log: [LogLine] = []
     /// Where the app's output is in the journal; nil if it is not written to the journal.
@@ -409,8 +418,8 @@ public struct AppStatus: Hashable, Sendable {
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
         profileMissing = try fields.strings("profile_missing")
-        processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
-        processesLeftOut = try fields.optionalInt("processes_left_out")
+        shownProcesses.list = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
+        shownProcesses.leftOut = try fields.optionalInt("processes_left_out")
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
         journal = try JournalPlace.optional(fields)
         reports = try fields.list("reports") { json throws(FieldError) in try Report(json: json) }
@@ -465,8 +474,8 @@ public struct AppStatus: Hashable, Sendable {
         object.append("profile", .optional(profile))
         object.append("profile_done", .strings(profileDone))
         object.append("profile_missing", .strings(profileMissing))
-        object.append("processes", .array(processes.map(\.json)))
-        object.append("processes_left_out", .optional(processesLeftOut))
+        object.append("processes", .array(shownProcesses.list.map(\.json)))
+        object.append("processes_left_out", .optional(shownProcesses.leftOut))
         object.append("log", .array(log.map(\.json)))
         object.append("journal", journal?.json ?? .null)
         object.append("reports", .array(reports.map(\.json)))

@@ -79,3 +79,17 @@ extension AppStatus {
         var work: WorkInfo?
     }
 }
+
+extension AppStatus {
+    /// The app's processes, parents before their children; at most so many as the supervisor shows.
+    public var processes: [ProcessInfo] {
+        get { shownProcesses.list }
+        set { shownProcesses.list = newValue }
+    }
+
+    /// How many further processes the app has; nil if ``processes`` contains all.
+    public var processesLeftOut: Int64? {
+        get { shownProcesses.leftOut }
+        set { shownProcesses.leftOut = newValue }
+    }
+}

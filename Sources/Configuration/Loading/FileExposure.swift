@@ -45,7 +45,8 @@ public struct FileExposure: Sendable, Hashable {
                 if isForRoot, let owner = try? File.status(next).uid, owner != 0 {
                     self.init(
                         path: next,
-                        sentence: "the owner of \(next) (user \(owner)) can replace it, and so run programs as root where "
+                        sentence:
+                            "the owner of \(next) (user \(owner)) can replace it, and so run programs as root where "
                             + "root's supervisor uses it: copy it to a folder of root, such as /etc/torpor/conf.d"
                     )
                     return

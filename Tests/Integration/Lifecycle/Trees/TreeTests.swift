@@ -27,7 +27,10 @@ import TorporAPI
         tp.wait()
         """
 
-    @Test("One that somebody else has stopped handles the signal that asks it to end", arguments: [Request.stop, .restart])
+    @Test(
+        "One that somebody else has stopped handles the signal that asks it to end",
+        arguments: [Request.stop, .restart]
+    )
     func stoppedByOthers(request: Request) throws {
         let program = """
             import sys, tp
