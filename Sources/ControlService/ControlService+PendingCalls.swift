@@ -325,8 +325,10 @@ extension ControlService {
     /// The result of a call that waits until the app reaches a goal; nil while the result is open.
     private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
     {
-        // A oneshot app that waits for its next launch has not done the work that was asked for.
-        if app.specification.rules.isOneshot, machine.isDone, !machine.isWaitingToLaunch {
+        // A oneshot app that waits for its next launch, or whose launch was refused, has not done the work that was
+        // asked for.
+        let wasRefused = [.dependencyFailed, .launchFailed].contains(app.lastEnding?.ending.reason)
+        if app.specification.rules.isOneshot, machine.isDone, !machine.isWaitingToLaunch, !wasRefused {
             return result(app, ok: true, "has done its work")
         }
         if let failure = endedInstead(item, app, machine, after: nil) { return failure }

@@ -127,6 +127,7 @@ extension AppMachine {
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
+            if reason == .user { ledger = [] }
             terminating.relaunch = Relaunch(foreground: foreground, reason: reason)
             phase = .terminating(terminating)
             setGoal(foreground ? .active : .background)

@@ -258,7 +258,7 @@ extension Coordinator {
         bringWhenAwake(app, now: now)
         // If a launch failed because of a dependency that the new configuration removed, this retries it.
         if let before, before.requires != nodes[app].definition.requires,
-            graph.requires[app].allSatisfy({ isUpOrDone($0) })
+            graph.requires[app].allSatisfy({ isUp($0) })
         {
             retryLaunch(app, now: now)
         }

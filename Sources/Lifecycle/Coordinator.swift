@@ -351,7 +351,7 @@ public final class Coordinator {
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
             // What the app requires may have become ready while the app was still ending.
-            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUpOrDone($0) }) { retryLaunch(app, now: now) }
+            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUp($0) }) { retryLaunch(app, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up

@@ -916,7 +916,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" diff' -l 'diff' -d 'Only show what would happen, and why.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" restart' -l 'restart' -d 'Restart apps that run with old values, in dependency order.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" restart' -l 'restart' -d 'Restart apps that run with old values, and launch changed ones that went down.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" force' -l 'force' -d 'Apply even a configuration without apps, which removes all apps.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor apply" -ge 1' -fka '(__torpor_custom_completion ---completion apply -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'

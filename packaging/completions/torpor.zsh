@@ -1317,7 +1317,7 @@ _torpor_apply() {
     local -i ret=1
     local -ar arg_specs=(
         '--diff[Only show what would happen, and why.]'
-        '--restart[Restart apps that run with old values, in dependency order.]'
+        '--restart[Restart apps that run with old values, and launch changed ones that went down.]'
         '--force[Apply even a configuration without apps, which removes all apps.]'
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'

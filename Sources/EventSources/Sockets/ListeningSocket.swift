@@ -75,8 +75,6 @@ package final class ListeningSocket {
         trouble = nil
         noteNode()
         _ = setOptions()
-        // The earlier torpord may have held back connections.
-        if specification.plan.reusePort { isWithheld = true }
     }
 
     /// Takes the bound socket away, for another app. Nil if it is not bound.
@@ -250,8 +248,13 @@ package final class ListeningSocket {
 
     /// Whether somebody has removed or replaced the file of the Unix socket, so that no client reaches it.
     var isFileGone: Bool {
-        guard descriptor != nil, node != nil, case .path(let path) = specification.plan.address else { return false }
-        return !isOwnNode(path)
+        guard descriptor != nil, let node, case .path(let path) = specification.plan.address else { return false }
+        do throws(Errno) {
+            let status = try File.status(path, followLinks: false)
+            return status.device != node.device || status.inode != node.inode
+        } catch {
+            return error == .noSuchFileOrDirectory
+        }
     }
 
     /// Whether the address can be bound again at once although other processes still have the old socket open.
@@ -310,8 +313,9 @@ package final class ListeningSocket {
     /// the app needs no owner. Returns a warning the first time that the kernel refuses this.
     func withhold(_ isInactive: Bool, standsBy: Bool?, isUnproven: Bool) -> String? {
         let isHeld = isInactive && specification.user || standsBy ?? false || isUnproven
-        guard specification.user || standsBy != nil || isUnproven || isWithheld ?? false, let descriptor,
-            isWithheld != isHeld
+        // An earlier torpord may have held back connections at a port of several apps.
+        let mayBeHeld = isWithheld ?? specification.plan.reusePort
+        guard specification.user || standsBy != nil || isUnproven || mayBeHeld, let descriptor, isWithheld != isHeld
         else { return nil }
         isWithheld = isHeld
         do throws(Errno) {

@@ -2,6 +2,7 @@
 
 package import Configuration
 package import Engine
+import Lifecycle
 package import Linux
 
 /// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an
@@ -32,14 +33,16 @@ extension ListeningSockets {
     func handOver(_ socket: ListeningSocket) -> Bool {
         let plan = socket.specification.plan
         guard socket.descriptor != nil, !socket.isShutDown, !plan.reusePort else { return false }
-        for set in sets.values {
+        for set in sets.values where set.refused == nil {
             guard let heir = set.sockets.first(where: { $0.isPostponed && $0.specification.plan == plan }),
                 heir.descriptor == nil, let descriptor = socket.give()
             else { continue }
-            host.release(socket.heldName)
             heir.isPostponed = false
             heir.take(descriptor)
             host.hold(heir.heldName, descriptor.raw)
+            host.release(socket.heldName)
+            if plan.kind != .datagram { try? Sockets.listen(descriptor.raw, backlog: heir.specification.backlog) }
+            look(set)
             return true
         }
         return false

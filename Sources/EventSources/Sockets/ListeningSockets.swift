@@ -4,7 +4,7 @@ package import Configuration
 package import Engine
 import EventLoop
 import Lifecycle
-package import Linux
+import Linux
 import Processes
 
 /// The sockets that torpord binds for apps (`sockets`). A socket stays bound as long as the configuration contains
@@ -53,6 +53,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 bind(socket, of: set.app)
             }
         }
+        arrangeRetry()
         lookAtAll()
     }
 
@@ -149,6 +150,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         if let refusal = refusal(machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
         if socket.isYielded || socket.isPostponed, !isForLaunch { return false }
         socket.isYielded = false
+        socket.isPostponed = false
         if let held = host.inheritance.take(socket.heldName).first {
             socket.take(held)
             return true
@@ -357,6 +359,8 @@ package final class ListeningSockets: EventRoom, EventSource {
             close(socket)
         }
         for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
+        // Sockets that waited for the end of this app are not counted as troubled.
+        for set in Array(sets.values) where set.sockets.contains(where: \.isPostponed) { retry(set) }
         retryAll()
     }
 

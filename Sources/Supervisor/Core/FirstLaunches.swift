@@ -2,7 +2,7 @@
 
 import Configuration
 import Engine
-import Lifecycle
+package import Lifecycle
 import Linux
 import TorporAPI
 

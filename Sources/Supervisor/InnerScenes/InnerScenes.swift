@@ -322,13 +322,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard app.specification.innerScenes != nil || seen[app.id] != nil else { return }
-        if let scene = restoring.removeValue(forKey: app.id), let name = name(of: scene), !ending.reason.wasAskedFor,
-            !ending.reason.isReplacement
-        {
+        // Other ends say nothing about the scene that the app was working on.
+        let isOwnFault =
+            !ending.reason.wasAskedFor && !ending.reason.isReplacement
+            && ![.unknown, .dependencyFailed, .protectedDataOpen].contains(ending.reason)
+        if let scene = restoring.removeValue(forKey: app.id), isOwnFault, let name = name(of: scene) {
             supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while restoring it")
         }
-        let scene = connecting.removeValue(forKey: app.id)
-        if let scene, !ending.reason.wasAskedFor, !ending.reason.isReplacement { ended(app, connecting: scene) }
+        if let scene = connecting.removeValue(forKey: app.id), isOwnFault { ended(app, connecting: scene) }
         look(at: app)
         cgroups.forget(app)
     }
@@ -349,7 +350,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         seen[app.id] = now.isEmpty ? nil : now
         // If the app is ending, keep the entry, because ``ended(_:_:)`` needs it to decide whether the saved state is
         // at fault.
-        if machine(app).transition != .terminating, let scene = connecting[app.id],
+        if machine(app).transition != .terminating, let scene = connecting[app.id] ?? restoring[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {
             connecting[app.id] = nil

@@ -94,8 +94,8 @@ package enum LaunchObstacle {
     private static func isOpenedAsUser(_ path: String) -> Bool {
         var folder = ""
         var mayAllAdd = false
-        for name in [""] + path.split(separator: "/").dropLast() {
-            folder += name.isEmpty ? "" : "/" + name
+        for name in path.split(separator: "/", omittingEmptySubsequences: false).dropLast() {
+            folder += name.isEmpty ? "" : "/\(name)"
             guard let status = try? File.status(folder.isEmpty ? "/" : folder, followLinks: false),
                 status.kind == .directory
             else { return false }
