@@ -153,7 +153,7 @@ final class FakeArchives {
 
     /// The archives that were set aside, the first one first.
     func allAside(_ name: String = "web") -> [String] {
-        states.archives(of: shell.app(name)).foundAside.compactMap { try? File.readString($0.path) }
+        states.archives(of: shell.app(name)).foundAside.compactMap { try? File.readString($0.path, limit: 1 << 26) }
     }
 
     /// What the app's snapshot says, and of which run it is.

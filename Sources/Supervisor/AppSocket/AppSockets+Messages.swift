@@ -88,9 +88,13 @@ extension AppSockets {
     /// limit it would be told the same mail as fast as it connects. `wasSent`: the number of the last message that was
     /// sent over the earlier connection.
     func willTellAgain(_ channel: AppChannel, wasSent: UInt32, _ app: AppRuntime) {
-        guard let first = channel.queue.first, let mail = first.mail, first.id <= wasSent,
-            let sent = channel.delegate?.sent, sent < first.id
-        else { return }
+        guard let sent = channel.delegate?.sent, let first = channel.queue.first, sent < first.id else { return }
+        brokeOff(channel, wasSent: wasSent, app)
+    }
+
+    /// Counts that a delegate has closed its connection instead of an answer to the mail that it was sent.
+    func brokeOff(_ channel: AppChannel, wasSent: UInt32, _ app: AppRuntime) {
+        guard let first = channel.queue.first, let mail = first.mail, first.id <= wasSent else { return }
         let count = (channel.retold?.mail == mail ? channel.retold?.count ?? 0 : 0) + 1
         channel.retold = (mail, count)
         guard count >= app.specification.mailAttempts else { return }

@@ -413,12 +413,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// Called when the delegate is gone, so that no process receives the app's messages.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
+        let wasSent = channel.delegate?.sent ?? 0
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
         note(app, .attached, text: "has no delegate any more: its connection was closed")
         // During a launch, keep the messages: the launch waits for the next delegate, which gets all of them.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
+            brokeOff(channel, wasSent: wasSent, app)
             channel.queue = []
             supervisor.mailboxes.incarnationEnded(app)
         }
