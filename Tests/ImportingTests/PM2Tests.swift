@@ -43,7 +43,7 @@ struct PM2Tests {
         let found = try Imported("ecosystem.json", file)
         #expect(
             try found["web@1"].exec == [
-                "/bin/sh", "-c", "export F=%''i' %d'; exec node /srv/app/f.js -f %''i-%s 5%",
+                "/bin/sh", "-c", "export F=%'''i %d'; exec node /srv/app/f.js -f %''i-%s 5%",
             ]
         )
         let environment = try found["web@1"].environment
