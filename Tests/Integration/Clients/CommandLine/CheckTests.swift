@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("what a policy says against its options is a warning")
+    @Test("options that a policy refuses are an error, and names of no app in them a warning")
     func policy() throws {
         // Others can write to the folder of temporary files.
         let folder = try Libraries.makeFolder("configured")
@@ -166,8 +166,8 @@ import Testing
         let good = try check("{ max_active = 2 }")
         #expect(good.code == 0, "\(good.output)")
         let bad = try check("{ max_actives = 2 }")
-        #expect(bad.code == 1)
-        #expect(bad.output.contains("torpor.toml:4:11: warning: policies.mobile: "), "\(bad.output)")
+        #expect(bad.code == 2)
+        #expect(bad.output.contains("torpor.toml:4:11: policies.mobile: "), "\(bad.output)")
         #expect(bad.output.contains("max_actives"), "\(bad.output)")
         for (list, sentence) in [
             ("[\"wbe\"]", "options.keep_running: there is no app \"wbe\"; did you mean \"web\"?"),
