@@ -76,7 +76,12 @@ public struct AppTag: Hashable, Sendable {
         var app: String?
         var incarnation: UInt32?
         var itsManager: String?
-        for entry in bytes.split(separator: 0) where entry.starts(with: Self.prefix) {
+        // Not by split(): a torpord that starts reads the environments of all processes, and few have a tag.
+        var rest = bytes[...]
+        while let first = rest.first {
+            let entry = rest.prefix { $0 != 0 }
+            rest = rest.dropFirst(entry.count + 1)
+            guard first == Self.prefix[0], entry.starts(with: Self.prefix) else { continue }
             let text = String(wire: entry)
             if text.hasPrefix("TORPOR_APP=") { app = String(text.dropFirst(11)) }
             if text.hasPrefix("TORPOR_INCARNATION=") { incarnation = UInt32(text.dropFirst(19)) }
