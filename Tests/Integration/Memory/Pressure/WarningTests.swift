@@ -111,7 +111,8 @@ import Varlink
         }
     }
 
-    @Test("One that somebody else has stopped is continued when its turn comes, and ends by itself") func hanging() throws {
+    @Test("One that somebody else has stopped is continued when its turn comes, and ends by itself")
+    func hanging() throws {
         try ShortMemory.with(Self.delegate("web"), files: Delegates.files()) { daemon, kernel throws in
             try bring("web", .background, daemon)
             // It neither reads nor acts on SIGTERM until it is continued.
