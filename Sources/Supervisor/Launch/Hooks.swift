@@ -206,6 +206,8 @@ extension Launcher {
         } _: { [weak self, weak app] facts in
             guard let self, let app else { return }
             do throws(LaunchError) {
+                // A command that was cancelled may be read for so long that its app is removed by then.
+                guard app.isListed else { throw LaunchError("the app was removed") }
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
                 var (plan, output) = try self.commandPlan(app, command, facts)
