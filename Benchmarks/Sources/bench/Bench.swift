@@ -8,6 +8,8 @@ final class Bench {
     let root: String
     /// The folder of torpord and torpor.
     let binaries: String
+    /// The same of an earlier build, which is measured beside this one; nil for none.
+    let before: String?
     /// A folder on a tmpfs.
     let memory: String
     /// A folder on the disk.
@@ -21,12 +23,20 @@ final class Bench {
     let chosen: [String]
     private var serial = 0
 
-    init(binaries: String?, quick: Bool, apps: [Int] = [], swapFile: Int = 0, chosen: [String] = []) throws {
+    init(
+        binaries: String?,
+        before: String? = nil,
+        quick: Bool,
+        apps: [Int] = [],
+        swapFile: Int = 0,
+        chosen: [String] = []
+    ) throws {
         // Benchmarks/Sources/bench/Bench.swift
         root =
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().path
         self.binaries = binaries ?? root + "/.build/release"
+        self.before = before
         self.quick = quick
         self.apps = apps
         self.swapFile = swapFile

@@ -11,14 +11,17 @@ struct Command {
     var svg: String?
     var markdown: String?
     var binaries: String?
+    var before: String?
     var apps: [Int] = []
     var swapFile = 0
 
     static let usage = """
         usage: bench [--quick] [--only MEASUREMENT]... [--peers PEER,...] [--json FILE] [--svg FILE] [--markdown FILE]
-                     [--apps COUNT,...] [--swap-file MIB] [--bin DIRECTORY] [--list]
+                     [--apps COUNT,...] [--swap-file MIB] [--bin DIRECTORY]
+                     [--before DIRECTORY] [--list]
         --apps: how many apps `scale` launches, once each, instead of its usual steps; how many `density` tries.
         --swap-file: `density` has a swap file of this size beside its zram.
+        --before: the programs of an earlier build, measured in the same turns (as the peer torpor-before).
         Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
         """
 
@@ -52,6 +55,7 @@ struct Command {
             case "--svg": svg = try value(argument)
             case "--markdown": markdown = try value(argument)
             case "--bin": binaries = try value(argument)
+            case "--before": before = try value(argument)
             case "--apps":
                 for word in try value(argument).split(separator: ",") {
                     guard let count = Int(word), (0...ReportPage.slots).contains(count) else {
@@ -81,7 +85,14 @@ struct Command {
 
     private func run() throws -> Int32 {
         Interruption.watch()
-        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps, swapFile: swapFile, chosen: peers)
+        let bench = try Bench(
+            binaries: binaries,
+            before: before,
+            quick: isQuick,
+            apps: apps,
+            swapFile: swapFile,
+            chosen: peers
+        )
         defer { bench.removeAll() }
         let all = Registry.peers(bench)
         var names = all.map(\.name)

@@ -11,7 +11,7 @@ enum Registry {
             Runit(),
             Supervisord(),
             Systemd(bench),
-        ]
+        ] + (bench.before.map { [Torpor(isBefore: true, binaries: $0)] } ?? [])
     }
 
     static var measurements: [any Measurement] {

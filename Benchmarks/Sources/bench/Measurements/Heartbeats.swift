@@ -32,7 +32,7 @@ struct Heartbeats: Measurement {
     }
 
     func measure(_ run: Run) throws {
-        let isAsked = { (peer: any Peer) in peer.name == "torpor" || peer.name == "systemd" }
+        let isAsked = { (peer: any Peer) in Torpor.isWhole(peer) || peer.name == "systemd" }
         let apps = apps(run.bench)
         try run.interleave("\(grouped(apps)) beats a second", rounds: run.bench.quick ? 1 : 2, only: isAsked) { peer in
             try run.session(peer, load(apps, milliseconds: 1_000)) { session in

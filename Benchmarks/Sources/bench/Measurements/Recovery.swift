@@ -23,8 +23,7 @@ struct Recovery: Measurement {
     }
 
     func measure(_ run: Run) throws {
-        let isAsked = { (peer: any Peer) in peer.name == "torpor" }
-        try run.interleave("recovery and upgrade", rounds: rounds(run.bench), only: isAsked) { peer in
+        try run.interleave("recovery and upgrade", rounds: rounds(run.bench), only: Torpor.isWhole) { peer in
             try run.session(peer, Workload(apps(run.bench))) { session in
                 guard let session = session as? TorporSession else { return }
                 try session.launch()

@@ -13,6 +13,7 @@ enum SVG {
         switch peer {
         case "torpor": "#e0701a"
         case "torpor-nocg": "#e8a56c"
+        case "torpor-before": "#b98a62"
         case "floor": "#9aa1a9"
         case "systemd": "#4f8fd0"
         case "s6": "#3fa38a"

@@ -8,13 +8,15 @@ import Varlink
 struct Torpor: Peer {
     /// Whether apps get cgroups. If not, cgroup v2 is unmounted in torpord's mount namespace.
     var hasCgroups = true
+    /// Whether it is an earlier build, which this one is compared with.
+    var isBefore = false
     var binaries: String
 
-    var name: String { hasCgroups ? "torpor" : "torpor-nocg" }
+    var name: String { isBefore ? "torpor-before" : hasCgroups ? "torpor" : "torpor-nocg" }
     var title: String {
         let version = (try? Child.output([binaries + "/torpor", "--version"])) ?? ""
         return "\(version.trimmingCharacters(in: .whitespacesAndNewlines))"
-            + (hasCgroups ? "" : ", without cgroups")
+            + (isBefore ? ", an earlier build" : hasCgroups ? "" : ", without cgroups")
     }
     var missing: String? {
         for program in ["torpord", "torpor", "torpor-keeper"]
@@ -36,6 +38,9 @@ struct Torpor: Peer {
     var needs: (processes: Int, descriptors: Int) { (0, 3) }
 
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try TorporSession(bench, self, load) }
+
+    /// Whether a peer is Torpor with all that it has, of this build or of an earlier one.
+    static func isWhole(_ peer: any Peer) -> Bool { (peer as? Torpor)?.hasCgroups == true }
 
     static var cgroupMount: String? {
         for line in (Processes.read("/proc/self/mounts") ?? "").split(separator: "\n") {
