@@ -160,7 +160,8 @@ private struct JSONParser {
         /// All names of an object that has many: comparing each name with every other would take quadratic time.
         private var names: Set<WireText> = []
 
-        private static let many = 48
+        /// More than the status of an app has: the first such set of a process costs as much as reading the whole object.
+        private static let many = 128
 
         /// Adds the name of the next member, which follows `members`; returns false if one of these has the same name.
         mutating func insert(_ name: String, _ members: [JSONObject.Member]) -> Bool {
