@@ -82,14 +82,31 @@ extension ControlService {
         return afterForceQuit + app.specification.timers.map { "timer \($0.name)" }
     }
 
-    /// A text that names the events which no longer launch the app because a user stopped it. Nil if no user stopped
-    /// the app, or if no events would launch it anyway.
+    /// A text that names the events which no longer launch the app because a user stopped it, or the dependents whose
+    /// events still do. Nil if no user stopped the app, or if no events would launch it anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
+        if let dependents = launchedWithDependents(app) { return dependents }
         let wakers = wakers(of: app, connections: [])
         guard !wakers.isEmpty else { return nil }
         let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
+    }
+
+    /// A text that names the apps that do not run, and whose events launch an app that a user stopped, because they
+    /// require it. Nil if there are none.
+    private func launchedWithDependents(_ app: AppRuntime) -> String? {
+        let dependents = DependentStops(of: [], all: apps.all).dependents(of: app) { other in
+            let machine = coordinator.machine(other.id)
+            return !machine.isAlive && machine.blocksWaking == nil && !wakers(of: other, connections: []).isEmpty
+        }
+        guard let first = dependents.first else { return nil }
+        let shown = dependents.prefix(3).map { "\($0.name) (\(wakers(of: $0, connections: [])[0]))" }
+        let names = shown.joined(separator: ", ") + (dependents.count > 3 ? ", …" : "")
+        let verb = "‘torpor stop \(dependents.count > 1 ? "\(first.name) …" : first.name)’"
+        return dependents.count > 1
+            ? "events that launch \(names), which require it, launch it too: \(verb) prevents that"
+            : "an event that launches \(names), which requires it, launches it too: \(verb) prevents that"
     }
 
     /// The text to add if messages wait for an app that has been suspended; else empty. They woke it, or found it

@@ -61,6 +61,24 @@ import Varlink
         }
     }
 
+    @Test("stop names the apps that do not run, but whose events launch what was stopped together with them")
+    func launchedWithDependents() throws {
+        let timer = "launch = \"on-demand\"\nrequires = [\"base\"]\ntimers = [{ name = \"nightly\", every = \"1h\" }]"
+        try withDaemon(Apps.sleeper("base") + Apps.sleeper("job", timer)) { daemon in
+            try daemon.waitFor("base", "active")
+            let stopped = try page(daemon, ["stop", "base"])
+            #expect(stopped.code == 0)
+            let words = "an event that launches job (timer nightly), which requires it, launches it too: ‘torpor stop job’"
+            #expect(stopped.output.contains(words), "\(stopped.output)")
+            // What it says is so: the timer's app brings the stopped one back.
+            try daemon.done(.start, "job")
+            try daemon.waitFor("base", "active")
+            #expect(try page(daemon, ["stop", "job"]).code == 0)
+            let silent = try page(daemon, ["stop", "base"])
+            #expect(silent.code == 0 && !silent.output.contains("job"), "\(silent.output)")
+        }
+    }
+
     @Test("an app has a title in the reader's language, and a picture; both change without a restart")
     func presented() throws {
         func toml(_ keys: String) -> String { Apps.sleeper("a") + "\n" + keys + "\n" + Apps.sleeper("b") }
