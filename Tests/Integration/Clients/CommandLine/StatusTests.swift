@@ -70,7 +70,7 @@ import Varlink
             #expect(stopped.code == 0)
             let words = "an event that launches job (timer nightly), which requires it, launches it too: ‘torpor stop job’"
             #expect(stopped.output.contains(words), "\(stopped.output)")
-            // What it says is so: the timer's app brings the stopped one back.
+            // What it says is so: a launch of the one that requires it brings it back.
             try daemon.done(.start, "job")
             try daemon.waitFor("base", "active")
             #expect(try page(daemon, ["stop", "job"]).code == 0)
