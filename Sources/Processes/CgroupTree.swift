@@ -73,14 +73,15 @@ public final class CgroupTree {
     /// The path of the cgroup that contains `pid`, a process of the app that an earlier torpord launched, perhaps below
     /// another parent cgroup. If the process is in no app's cgroup, returns the path that a launch would use now.
     public func path(of app: String, around pid: Int32) -> String {
+        let own = path(of: app)
+        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else { return own }
+        // Nearly always, and found without taking the path apart.
+        if (mount + group + "/").utf8.starts(with: (own + "/").utf8) { return own }
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
-        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else {
-            return path(of: app)
-        }
         let parts = group.split(separator: "/")
         guard let place = parts.firstIndex(of: parent), place + 1 < parts.count, parts[place + 1] == name else {
-            return path(of: app)
+            return own
         }
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
