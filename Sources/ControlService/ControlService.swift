@@ -339,12 +339,13 @@ package final class ControlService: ShellRoom, ClientService {
         let machine = coordinator.machine(app.id)
         let isAlive = app.run.tree != nil
         let presentation = app.specification.presentation
+        let afterStop = app.programAfterStop
         var summary = AppSummary(
             name: app.name,
             state: machine.state.rawValue,
             transition: machine.transition?.rawValue,
             goal: machine.goal.rawValue,
-            pid: app.run.tree?.main.pid,
+            pid: afterStop == nil ? app.run.tree?.main.pid : nil,
             incarnation: machine.incarnation == 0 ? nil : Int64(machine.incarnation),
             uptime: isAlive ? app.run.launchedAt.map { (loop.now - $0).inSeconds } : nil,
             restarts: Int64(machine.restarts),
@@ -369,6 +370,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.unhealthy = app.run.health?.problem ?? supervisor.trouble(of: app)
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
         summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil
+        if let afterStop { summary.heldBack = "it has ended, and its after_stop command \(afterStop) runs" }
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
         summary.pictureAt = app.pictureAt

@@ -17,6 +17,8 @@ extension AppMachine {
         case .ready: ready(into: &actions, now: now)
         case .answered(let message): answered(message, into: &actions, now: now)
         case .mainExited(let cause): mainExited(cause, into: &actions, now: now)
+        case .cleaningUp:
+            if case .terminating(let terminating) = phase, terminating.cause != nil { edgeDeadline = nil }
         case .allGone: allGone(into: &actions, now: now)
         case .stopConfirmed:
             if transition == .suspending { becomeSuspended(into: &actions, now: now) }

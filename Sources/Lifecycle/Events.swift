@@ -19,6 +19,9 @@ public enum AppEvent: Sendable, Hashable {
     case answered(Message)
     /// The main process exited. Other processes of the incarnation may still be running.
     case mainExited(ExitCause)
+    /// No process of the incarnation is left, but commands still run for its end, so that ``allGone`` comes later.
+    /// Nothing is killed until then.
+    case cleaningUp
     /// No process of the incarnation is left.
     case allGone
     /// Every thread of every process of the app is confirmed stopped.

@@ -11,6 +11,8 @@ import Processes
 /// Commands that run one after the other for an app, each with a deadline of its own.
 final class HookRun {
     let names: String
+    /// The program of the running command, as the configuration names it.
+    var program = ""
     var remaining: ArraySlice<HookCommand>
     var current: Descriptor?
     var timer: TimerSource?
@@ -35,6 +37,9 @@ final class HookRun {
 }
 
 extension Launcher {
+    /// The name of the commands that run when an app has ended.
+    static let afterStop = "after_stop"
+
     /// Runs the commands in order, and stops after the first command that fails. `completion` gets nil, or a sentence
     /// about the failure.
     func runHooks(
@@ -76,6 +81,7 @@ extension Launcher {
         guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was cancelled") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
+        run.program = name
         run.timer = hook.deadline.flatMap { deadline in
             let timer = try? loop.timer { [weak self, weak app] in
                 if let self, let app {
@@ -369,6 +375,12 @@ extension AppRuntime {
     var hooks: HookRun? {
         get { slots[HooksSlot.self] }
         set { slots[HooksSlot.self] = newValue }
+    }
+
+    /// The program of the `after_stop` command that runs, while no process of the app is left; nil if none runs.
+    public var programAfterStop: String? {
+        guard let run = hooks, run.names == Launcher.afterStop else { return nil }
+        return run.program
     }
 }
 

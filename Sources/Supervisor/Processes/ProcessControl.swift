@@ -299,7 +299,8 @@ package final class ProcessControl: ShellRoom {
         guard app.hooks == nil else { return }
         app.run.passTimer?.disarm()
         let hooks = supervisor.launcher.containers.cleanup(of: app) + app.specification.afterStop
-        supervisor.launcher.runHooks(app, hooks, named: "after_stop") { [weak self] failure in
+        if !hooks.isEmpty { deliver(.cleaningUp, to: app.id) }
+        supervisor.launcher.runHooks(app, hooks, named: Launcher.afterStop) { [weak self] failure in
             if let failure { self?.note(app, .hookFailed, text: failure) }
             self?.deliver(.allGone, to: app.id)
         }

@@ -373,6 +373,29 @@ import TorporAPI
         }
     }
 
+    @Test("An app that has ended is not said to ignore its signal while a command runs after its stop")
+    func slowHook() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            grace = "200ms"
+            after_stop = [["/bin/sh", "-c", "until [ -e @D/enough ]; do sleep 0.02; done"]]
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try daemon.done(.stop, "web") { $0.wait = false }
+            try daemon.eventually("its command runs") {
+                try daemon.summary("web").heldBack?.contains("its after_stop command /bin/sh runs") == true
+            }
+            let status = try daemon.status("web")
+            #expect(status.summary.pid == nil && status.deadlines.isEmpty, "\(status.deadlines)")
+            try Data().write(to: URL(fileURLWithPath: daemon.directory + "/enough"))
+            try daemon.waitFor("web", "not-running")
+            let texts = try daemon.events("web").map(\.text)
+            #expect(!texts.contains { $0.contains("SIGKILL") }, "\(texts)")
+        }
+    }
+
     @Test("A command that fails before the start keeps the app from being launched, and says so")
     func failingHook() throws {
         let toml = """
