@@ -36,6 +36,7 @@ struct Server: Policy {
             for place in usage.indices { usage[place]?.rule = nil }
             needed = []
             bringBackProtected(except: protected, in: view, &advice)
+            bringBackStranded(in: view, &advice)
             lookAtAll(in: view, &advice)
         case .timer:
             asksAgain = nil
@@ -83,6 +84,16 @@ struct Server: Policy {
         for app in view.apps where rule(of: app, view) == nil && !known.contains(Int(app.place)) {
             guard app.isSentAway, app.goal == .background || app.goal == .suspended else { continue }
             advice.send(app, to: .active, because: "it is protected now, and had been sent away")
+        }
+    }
+
+    /// Brings apps back that a policy had sent away, and that no event wakes any longer since their configuration has
+    /// changed: they could answer no request.
+    private mutating func bringBackStranded(in view: View, _ advice: inout Advice) {
+        guard suspended == .wakeable else { return }
+        for app in view.apps where app.state == .suspended && app.isSentAway && app.isNeverWoken {
+            guard app.goal == .suspended, rule(of: app, view) != nil else { continue }
+            advice.send(app, to: .active, because: "no event wakes it any longer")
         }
     }
 

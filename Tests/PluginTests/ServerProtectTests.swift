@@ -21,4 +21,15 @@ struct ServerProtectTests {
         // Another policy may send it away again.
         #expect(try bench.ask(TORPOR_EVENT_APPS) == [])
     }
+
+    @Test("an app that was sent away comes back when no event wakes it any longer; one that a user put to sleep stays")
+    func stranded() throws {
+        let bench = try PolicyBench("ServerPolicy", options: [:])
+        for name in ["web", "db", "own"] { bench.add(name, .suspended) }
+        for name in ["web", "db"] { bench.change(name) { $0.flags |= TORPOR_APP_SENT_AWAY_BIT } }
+        #expect(try bench.ask(TORPOR_EVENT_STARTED) == [])
+        for name in ["web", "own"] { bench.change(name) { $0.flags |= TORPOR_APP_NEVER_WOKEN_BIT } }
+        #expect(try bench.ask(TORPOR_EVENT_APPS) == ["web → active"])
+        #expect(bench.reasons.last == "no event wakes it any longer")
+    }
 }

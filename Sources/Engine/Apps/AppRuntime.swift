@@ -183,6 +183,14 @@ extension AppRuntime {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }
     }
+
+    /// The name of the policy that sent the app away from the foreground; empty if an earlier torpord followed that
+    /// policy. Nil if no policy did, if the app has returned, or if a user has requested a state since. A run that
+    /// takes the place of another goes where that one was sent.
+    package var sentAwayBy: String? {
+        get { slots[SentAwayBySlot.self] }
+        set { slots[SentAwayBySlot.self] = newValue }
+    }
 }
 
 private enum NextSlot: Slot { typealias Value = AppSpecification }
@@ -196,3 +204,4 @@ private enum MemoryWarningSlot: Slot { typealias Value = String }
 private enum IsEndedByPolicySlot: Slot { typealias Value = Bool }
 private enum WasCutShortSlot: Slot { typealias Value = Bool }
 private enum WasKilledAsleepSlot: Slot { typealias Value = Bool }
+private enum SentAwayBySlot: Slot { typealias Value = String }

@@ -103,13 +103,6 @@ extension Incarnation {
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
-    /// The name of the policy that sent the app away from the foreground; empty if an earlier torpord followed that
-    /// policy. Nil if no policy did, if the app has returned, or if a user has requested a state since.
-    package var sentAwayBy: String? {
-        get { slots[SentAwayBySlot.self] }
-        set { slots[SentAwayBySlot.self] = newValue }
-    }
-
     /// The CPU and memory limits that a policy chose for the app: until the app leaves `state`, it has the limits of
     /// the state `profile`. Nil if no policy chose any.
     package var advisedProfile: (state: AppState, profile: AppState)? {
@@ -127,5 +120,4 @@ private enum ExitRecordSlot: Slot { typealias Value = MainExit }
 private enum RemainsSlot: Slot { typealias Value = Int }
 private enum MissedSlot: Slot { typealias Value = MissedDeadline }
 private enum CrashSnapshotSlot: Slot { typealias Value = CrashSnapshot }
-private enum SentAwayBySlot: Slot { typealias Value = String }
 private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }

@@ -127,8 +127,8 @@ extension PolicyManager: PolicyChainDelegate {
     /// Notes which policy has sent an app away from the foreground, or that it was brought back.
     private func sent(_ app: AppRuntime, from before: Goal, to goal: Goal, by policy: String) {
         switch goal {
-        case .background, .suspended: if before == .active || before == .inactive { app.run.sentAwayBy = policy }
-        case .active, .inactive, .notRunning: app.run.sentAwayBy = nil
+        case .background, .suspended: if before == .active || before == .inactive { app.sentAwayBy = policy }
+        case .active, .inactive, .notRunning: app.sentAwayBy = nil
         }
         supervisor.record(app)
     }

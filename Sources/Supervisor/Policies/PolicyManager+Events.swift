@@ -40,13 +40,14 @@ extension PolicyManager {
     }
 
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        if to == .active { app.run.sentAwayBy = nil }
+        if to == .active { app.sentAwayBy = nil }
         post(TORPOR_EVENT_STATE, app, from: from.policyCode, to: to.policyCode)
     }
 
     func timeUsed(_ app: AppRuntime) { post(TORPOR_EVENT_TIME_USED, app) }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
+        if supervisor.coordinator.machine(app.id).goal == .notRunning { app.sentAwayBy = nil }
         var delay: Duration?
         if case .restart(let after) = ending.next { delay = after }
         post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
@@ -55,7 +56,7 @@ extension PolicyManager {
     /// Called when a user or an event has requested a state for an app. From now on, policies may again advise about
     /// the app without limits.
     package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
-        app.run.sentAwayBy = nil
+        app.sentAwayBy = nil
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
         damped[app.id] = nil

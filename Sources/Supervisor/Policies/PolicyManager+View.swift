@@ -86,7 +86,7 @@ extension PolicyManager {
                     && !supervisor.coordinator.hasDependents(app.id),
                 TORPOR_APP_NEVER_WOKEN
             ),
-            (app.run.sentAwayBy != nil, TORPOR_APP_SENT_AWAY),
+            (app.sentAwayBy != nil, TORPOR_APP_SENT_AWAY),
         ]
         return all.reduce(0) { $1.0 ? $0 | $1.1 : $0 }
     }

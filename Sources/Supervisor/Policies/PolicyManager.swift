@@ -163,7 +163,7 @@ extension Supervisor {
         let deciding = Set(configuration.policies.filter { $0.mode != .advise }.map(\.name))
             .intersection(configuration.supervisor.policies)
         let left = apps.filter { app in
-            guard let name = app.run.sentAwayBy, coordinator.machine(app.id).isAlive else { return false }
+            guard let name = app.sentAwayBy, coordinator.machine(app.id).isAlive else { return false }
             return name.isEmpty ? deciding.isEmpty : !deciding.contains(name)
         }
         bringBack(left[...])
@@ -172,8 +172,8 @@ extension Supervisor {
     /// Brings the apps back, a few in each turn of the event loop.
     private func bringBack(_ rest: ArraySlice<AppRuntime>) {
         for app in rest.prefix(Self.broughtBackAtOnce) {
-            guard let name = app.run.sentAwayBy else { continue }
-            app.run.sentAwayBy = nil
+            guard let name = app.sentAwayBy else { continue }
+            app.sentAwayBy = nil
             let goal = coordinator.machine(app.id).goal
             guard goal == .background || goal == .suspended else { continue }
             let whose = name.isEmpty ? "a policy" : "the policy \(name)"

@@ -36,7 +36,7 @@ package struct AppRecord {
     var restoration: Restoration?
     /// Whether a user has stopped the app in such a way that its next launch gets the saved state.
     var keepsState = false
-    /// Whether a policy has sent the app away from the foreground (``Incarnation/sentAwayBy``).
+    /// Whether a policy has sent the app away from the foreground (``AppRuntime/sentAwayBy``).
     package var isSentAway = false
     /// What torpor-container has last reported; nil for an app without a container.
     var container: ContainerRun?
@@ -69,7 +69,7 @@ package struct AppRecord {
         missedMessage = app.run.missed?.message
         restoration = app.restoration
         keepsState = app.keepsStateWhenStopped == true
-        isSentAway = app.run.sentAwayBy != nil
+        isSentAway = app.sentAwayBy != nil
         container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
     }
 
@@ -191,7 +191,7 @@ package struct AppRecord {
         app.times = times
         app.restoration = restoration
         if keepsState { app.keepsStateWhenStopped = true }
-        if isSentAway { app.run.sentAwayBy = "" }
+        if isSentAway { app.sentAwayBy = "" }
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

@@ -64,10 +64,27 @@ import Varlink
             try daemon.waitForEvent("a", "it is protected now, and had been sent away")
             try daemon.apply(server(""))
             try daemon.waitFor("a", "suspended")
+            // Its next run is where the policy sent it, too.
+            try daemon.done(.restart, "a")
+            try daemon.waitFor("a", "suspended")
             try daemon.apply(Self.apps)
             try daemon.waitFor("a", "active")
             try daemon.waitForEvent("a", "which had sent it to the background, is not used any longer")
             #expect(try daemon.summary("b").state == "suspended")
+        }
+    }
+
+    @Test("Server brings back what it has put to sleep when nothing wakes it any longer")
+    func stranded() throws {
+        func server(_ timer: String) throws -> String {
+            let app = Governed.sleeper("a", "background_time = \"50ms\"\n" + timer)
+            return try toml("server", "options = { idle_after = \"1s\" }", apps: app)
+        }
+        try withDaemon(server("timers = [{ name = \"nightly\", every = \"1h\" }]")) { daemon throws in
+            try daemon.waitFor("a", "suspended")
+            try daemon.apply(server(""))
+            try daemon.waitFor("a", "active")
+            try daemon.waitForEvent("a", "no event wakes it any longer")
         }
     }
 
