@@ -29,10 +29,11 @@ import Varlink
         _ queue: inout TransferQueue,
         _ limits: TransferQueue.Limits = limits,
         foreground: Set<String> = [],
+        user: (String) -> String = { _ in "" },
         mayRun: (String, Transfer.Kind) -> Bool = { _, _ in true }
     ) -> [Int64] {
         var begun: [Int64] = []
-        while let next = queue.next(limits, isInForeground: { foreground.contains($0) }, mayRun: mayRun) {
+        while let next = queue.next(limits, isInForeground: { foreground.contains($0) }, user: user, mayRun: mayRun) {
             queue.set(next.id, .running)
             begun.append(next.id)
         }
@@ -52,6 +53,32 @@ import Varlink
         queue.remove(7)
         #expect(Self.begin(&queue) == [8], "at another port of that server")
         #expect(queue.count == 6 && queue.count(of: "b") == 2)
+    }
+
+    @Test("No user keeps another one waiting, by the number of its apps, or at a server") func users() {
+        // Apps b1 to b3 are bob's, and so on.
+        let user = { (app: String) in String(app.prefix(1)) }
+        var queue = TransferQueue()
+        var id: Int64 = 0
+        func add(_ app: String, _ url: String) {
+            id += 1
+            queue.add(Self.transfer(id, app, url))
+        }
+        for app in ["b1", "b2", "b3"] { for _ in 0..<4 { add(app, "https://h\(id)/") } }
+        #expect(Self.begin(&queue, user: user) == [1, 5, 9, 2], "alone it has all places")
+        add("a1", "https://a/")
+        add("a2", "https://b/")
+        add("c1", "https://c/")
+        #expect(Self.begin(&queue, foreground: ["b1"], user: user) == [13, 15], "one more for each user without any")
+        for ended in [1, 2, 5] as [Int64] { queue.remove(ended) }
+        #expect(Self.begin(&queue, user: user) == [14], "a place is for the user that has fewer")
+        queue = TransferQueue()
+        for app in ["b1", "b2", "a1", "a2"] { add(app, "https://x/") }
+        add("a1", "https://x/")
+        let many = TransferQueue.Limits(connections: 8, perApp: 2, perServer: 2)
+        #expect(Self.begin(&queue, many, user: user) == [18, 16, 19, 17], "two of each user at a server, in turn")
+        queue.remove(18)
+        #expect(Self.begin(&queue, many, user: user) == [20])
     }
 
     @Test("What waits for something is known by that, and no longer than it does") func waiting() {
@@ -175,6 +202,7 @@ import Varlink
         while let next = queue.next(
             Self.limits,
             isInForeground: { _ in false },
+            user: { _ in "" },
             mayRun: { _, _ in
                 looks += 1
                 return true
