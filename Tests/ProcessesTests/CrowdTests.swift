@@ -119,8 +119,10 @@ private func member(_ pid: Int, below parent: Int, startTime: Int) throws -> Pro
             member(12, below: 10, startTime: 7), member(13, below: 11, startTime: 2),
         ]
         for _ in 0..<20 { #expect(ProcessTree.ordered(members.shuffled()).map(\.pid) == [10, 12, 11, 14, 13]) }
-        let circle = try [member(5, below: 7, startTime: 1), member(6, below: 5, startTime: 2)]
-            + [member(7, below: 6, startTime: 3), member(8, below: 7, startTime: 4)]
+        let circle = try [
+            member(5, below: 7, startTime: 1), member(6, below: 5, startTime: 2), member(7, below: 6, startTime: 3),
+            member(8, below: 7, startTime: 4),
+        ]
         for _ in 0..<20 {
             #expect(Set(ProcessTree.ordered(circle.shuffled()).map(\.pid)) == [5, 6, 7, 8])
         }
