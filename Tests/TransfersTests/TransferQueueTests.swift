@@ -241,6 +241,15 @@ import Varlink
         #expect(throws: FieldError.self) { try Transfer(json: ["app": "a"]) }
     }
 
+    @Test("Of a server's text a part is kept, even if all of it counts as one character") func texts() {
+        let family = String(repeating: "\u{1f468}\u{200d}", count: 10_000) + "\u{1f467}"
+        for text in [family, String(repeating: "a", count: 10_000)] {
+            #expect(Transfer.bounded(text).utf8.count <= 4 * 512)
+            #expect(text.utf8.starts(with: Transfer.bounded(text).utf8))
+        }
+        #expect(Transfer.bounded("the server says 503") == "the server says 503")
+    }
+
     @Test("Delays double to ten minutes, vary by a tenth, and heed the server") func delays() {
         func seconds(_ failures: Int64, asked: Int64? = nil, _ chance: Double = 0.5) -> Double {
             Double(RetryDelay.microseconds(failures: failures, asked: asked, chance: chance)) / 1_000_000
