@@ -60,6 +60,42 @@ struct AccountTests {
         }
     }
 
+    @Test("What a former user has written into the folder of an app's container deletes nothing")
+    func formerContainer() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let (place, pulled, other) = (folder + "/container", folder + "/torpor-pull-1", folder + "/other")
+        for path in [place, pulled, other] { try File.makeDirectories(path) }
+        func removes(_ path: String) throws -> Bool {
+            try File.write(place + "/pull", path + "\n")
+            let run = try Spawn.run([Built.path("torpor-container"), "remove", place])
+            #expect(run.code == 0, "\(run.output)")
+            return !File.exists(path)
+        }
+        try File.setOwner(place, uid: 4_242_423, gid: 4_242_423)
+        #expect(try !removes(pulled), "another user's folder is obeyed")
+        try File.setOwner(place, uid: 0, gid: 0)
+        #expect(try !removes(other), "what no pull has made is deleted")
+        #expect(try removes(pulled))
+    }
+
+    @Test("A launch as another user gets a folder for its container that the former user does not own")
+    func formerContainerFolder() throws {
+        let toml = Self.toml("user = \"4242421\"\ngroup = \"4242422\"\n").replacing(
+            "exec = [\"sleep\", \"1000\"]",
+            with: "container = { image = \"localhost/none\", pull = \"never\" }"
+        )
+        try withDaemon(toml) { daemon in
+            let place = daemon.runtime + "/apps/web/container"
+            try File.makeDirectories(place)
+            try File.write(place + "/id", "--all\n")
+            try File.setOwner(place, uid: 4_242_423, gid: 4_242_423)
+            // There is no such image, and perhaps no podman.
+            #expect(try !daemon.verb(.start, "web").ok)
+            #expect(try File.status(place).uid == 4_242_421 && !File.exists(place + "/id"))
+        }
+    }
+
     @Test(
         "One account that is not there fails the launch of one app at the start; the others are launched",
         arguments: [
