@@ -60,6 +60,33 @@ struct AccountTests {
         }
     }
 
+    @Test("A launch as another user gets no descriptors that the former one has stored")
+    func formerDescriptors() throws {
+        let program = """
+            import os, tp
+            tp.record("got " + os.environ.get("LISTEN_FDNAMES", "none"))
+            tp.notify("FDSTORE=1\\nFDNAME=kept", [os.memfd_create("kept")])
+            tp.notify("READY=1")
+            tp.wait()
+            """
+        let toml = Self.toml("ready = \"notify\"\n").replacing(
+            "exec = [\"sleep\", \"1000\"]",
+            with: "exec = [\"/usr/bin/python3\", \"-S\", \"@D/app.py\"]"
+        )
+        let asUser = toml.replacing("ready =", with: "user = \"4242421\"\ngroup = \"4242422\"\nready =")
+        try withDaemon(asUser, files: ["app.py": program]) { daemon throws in
+            // Where the app writes down what it gets.
+            chmod(daemon.directory, 0o777)
+            try daemon.done(.start, "web")
+            try daemon.done(.restart, "web")
+            #expect(daemon.records("web") == ["got none", "got kept"])
+            _ = try daemon.apply(toml) { $0.restart = true }
+            try daemon.eventually("it is launched as root") { daemon.records("web").count == 3 }
+            #expect(daemon.records("web").last == "got none")
+            try daemon.waitFor("web", "active")
+        }
+    }
+
     @Test("What a former user has written into the folder of an app's container deletes nothing")
     func formerContainer() throws {
         let folder = try Daemon.makeFolder()
