@@ -82,7 +82,7 @@ extension OneAtATime {
             #expect(disk.hasFailedReads && !bench.notices.map(\.kind).contains(.setAside))
         }
 
-        @Test("a log that cannot be opened for lack of descriptors hides nothing that stands in it", arguments: [1, 2, 9])
+        @Test("a log that cannot be opened for lack of descriptors hides nothing", arguments: [1, 2, 9])
         func refusedLog(count: Int) throws {
             let bench = try Bench()
             let store = bench.store()
