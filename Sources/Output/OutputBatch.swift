@@ -46,7 +46,7 @@ public final class OutputBatch {
     private static let mostDone = 64 << 10
     private static let mappedSize = Int(headerSize) + mostDone + capacity
     private static let magic: UInt64 = 0x3354_554f_5052_4f54  // "TORPOUT3"
-    /// Torpor 1.0 wrote "TORPOUT2": without a table of losses, so that raw bytes follow the first page.
+    /// Torpor 0.2 wrote "TORPOUT2": without a table of losses, so that raw bytes follow the first page.
     private static let oldMagic: UInt64 = 0x3254_554f_5052_4f54
 
     /// The journal file. The keeper holds this descriptor for the next torpord.
@@ -58,7 +58,7 @@ public final class OutputBatch {
     private var largeFIFOs = 16
     /// The log's path that is in the header now.
     private var path: String?
-    /// False while the file is one of Torpor 1.0, before its batch is recovered.
+    /// False while the file is one of Torpor 0.2, before its batch is recovered.
     private var hasTable = true
     /// The end of the file, while no batch is in progress.
     private var end = OutputBatch.headerSize

@@ -155,7 +155,7 @@ import Testing
         #expect(!next.hasLosses)
     }
 
-    @Test("a batch of Torpor 1.0 is completed", arguments: [false, true])
+    @Test("a batch of Torpor 0.2 is completed", arguments: [false, true])
     func old(isAppending: Bool) throws {
         let log = LogFile(path: folder.path + "/app.log")
         #expect(log.prepare(for: 0, now: 0))
