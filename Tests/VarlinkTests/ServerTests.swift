@@ -339,12 +339,12 @@ import VarlinkServer
             let client = try Sockets.connect(path: servers[1].path)
             try Descriptor.writeAll(client.raw, Array(echo("x").utf8))
             while try !Descriptor.wait(client.raw, timeout: .zero) {
-                try #require(loop.runOnce(timeout: .seconds(60)))
+                try #require(try loop.runOnce(timeout: .seconds(60)))
             }
             let text = try #require(try Descriptor.read(client.raw, maximum: 1 << 16))
             #expect(try JSON.parse(Array(text.dropLast()))["parameters"]?["number"] == .int(1))
         }
-        #expect(served == [1], "the server that nobody has connected to has none")
+        #expect(served == [1], "the server without a client has none")
         for server in servers { server.close() }
     }
 
