@@ -115,8 +115,9 @@ private func member(_ pid: Int, below parent: Int, startTime: Int) throws -> Pro
     @Test("siblings come by their start, and a circle by a pid that was reused is no trap")
     func tree() throws {
         let members = try [
-            member(10, below: 1, startTime: 5), member(14, below: 12, startTime: 1), member(11, below: 10, startTime: 9),
-            member(12, below: 10, startTime: 7), member(13, below: 11, startTime: 2),
+            member(10, below: 1, startTime: 5), member(14, below: 12, startTime: 1),
+            member(11, below: 10, startTime: 9), member(12, below: 10, startTime: 7),
+            member(13, below: 11, startTime: 2),
         ]
         for _ in 0..<20 { #expect(ProcessTree.ordered(members.shuffled()).map(\.pid) == [10, 12, 11, 14, 13]) }
         let circle = try [

@@ -131,7 +131,7 @@ import Varlink
         var queue = TransferQueue()
         queue.add(Self.transfer(1, isDiscretionary: true))
         queue.add(Self.transfer(2))
-        #expect(Self.begin(&queue) { $1 == .prompt } == [2])
+        #expect(Self.begin(&queue, mayRun: { $1 == .prompt }) == [2])
         #expect(queue[1]?.state == .queued)
         #expect(Self.begin(&queue) == [1])
     }
