@@ -242,6 +242,11 @@ typedef struct {
     uint8_t is_full;
     /// The number by which socket diagnostics identify a socket during this boot; 0 for a Unix socket.
     uint64_t cookie;
+    /// For a Unix socket: the inode number of the socket at the other end, 0 if that is closed; and the file at its
+    /// path, as a number from the device and the inode number, 0 if it has none. An accepted connection has the file
+    /// of its listening socket.
+    uint32_t peer;
+    uint64_t file;
     /// The traffic of a connection. Not set for a listening socket.
     tlx_socket_traffic traffic;
 } tlx_socket_queue;

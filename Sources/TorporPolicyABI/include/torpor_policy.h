@@ -122,6 +122,8 @@ enum torpor_policy_launch {
                                                  resumes it */
 #define TORPOR_APP_SENT_AWAY (1u << 12)       /* a policy sent it away from the foreground; it has not returned, and no
                                                  user has requested a state since */
+#define TORPOR_APP_WOKEN_UNTRACED (1u << 13)  /* it was last woken over a socket whose traffic cannot be measured: a Unix
+                                                 or vsock connection, a datagram, another network namespace */
 
 /* One app. Use torpor_policy_app_at to get it. */
 typedef struct torpor_policy_app {
@@ -151,8 +153,10 @@ typedef struct torpor_policy_app {
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
     uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
-    uint32_t connections; /* open TCP connections; TORPOR_UNKNOWN if unknown */
-    int64_t last_traffic; /* when one of its connections last carried data, or a connection to its ports closed */
+    uint32_t connections; /* open TCP connections, and those of clients to its Unix sockets; TORPOR_UNKNOWN
+                               if unknown */
+    int64_t last_traffic; /* when one of its connections last carried data, or a connection to its ports closed,
+                             as far as the kernel reports it */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
     uint32_t mail;      /* messages that are queued for it */
     uint32_t unhandled; /* messages to it that no app handled */
