@@ -76,6 +76,10 @@ extension PolicyChain {
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
         }
+        runtime?.onLine = { [weak self, weak slot] line in
+            guard let self, let slot else { return }
+            self.delegate?.policy(slot, wrote: line)
+        }
         // Set the runtime even while it is loading, so that it is closed together with its slot. The runtime gets no
         // question before it is ready.
         slot.runtime = runtime

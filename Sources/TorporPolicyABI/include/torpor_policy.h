@@ -269,9 +269,11 @@ enum torpor_policy_advice_kind {
     TORPOR_ADVISE_GRANT = 2,     /* app may stay in the background for `time` microseconds from now on */
     TORPOR_ADVISE_ORDER = 3,     /* to TORPOR_EVENT_EVICTION: apps with lower `value` are evicted first */
     TORPOR_ADVISE_ADMIT = 4,     /* to TORPOR_EVENT_LAUNCH: app is launched now; the default without advice */
-    TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds */
+    TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds, more than 0;
+                                    100 ms at least */
     TORPOR_ADVISE_REFUSE = 6,    /* to TORPOR_EVENT_LAUNCH: app is not launched */
-    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: app is restarted in `time` microseconds */
+    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: the restart that is due (`delay`) comes in `time`
+                                    microseconds; refused if none is due, as with restart = "never" */
     TORPOR_ADVISE_GIVE_UP = 8,   /* to TORPOR_EVENT_ENDED: app is marked failed and not restarted */
     TORPOR_ADVISE_PROFILE = 9,   /* app gets the resource profile of state `value` */
     TORPOR_ADVISE_ASK_AGAIN = 10, /* TORPOR_EVENT_TIMER is due in `time` microseconds, or earlier if earlier advice

@@ -39,6 +39,23 @@ import Varlink
         }
     }
 
+    @Test("what it writes to standard error is in torpord's log by lines, a few in each second")
+    func chatter() throws {
+        let bad = try Governed.hostile("chatter", at: "decide", "deadline = \"30s\"")
+        let start = Clock.monotonic()
+        try withDaemon(Governed.toml([("bad", bad)], apps: Governed.sleeper("a"))) { daemon throws in
+            let first = "policy bad: line 0 of very many that nobody wants to read at all\n"
+            try daemon.eventually("it is in the log") { daemon.log.contains(first) }
+            try daemon.eventually("what was left out is counted") {
+                daemon.log.contains("policy bad: (") && daemon.log.contains(" more lines)\n")
+            }
+            let lines = daemon.log.components(separatedBy: "policy bad: line ").count - 1
+            let seconds = (Clock.monotonic() - start).components.seconds
+            #expect(lines <= 20 * (seconds + 2), "\(lines) in \(seconds) s")
+            #expect(try daemon.policy("bad").failures == 0)
+        }
+    }
+
     /// A daemon on a machine whose memory nobody waits for: late answers are the policies' doing.
     private func withCalmDaemon(_ toml: String, _ body: (Daemon) throws -> Void) throws {
         let kernel = try KernelFiles()
