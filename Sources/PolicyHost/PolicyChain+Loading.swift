@@ -15,6 +15,7 @@ extension PolicyChain {
         let generation = slot.generation
         do throws(PolicyFailure) {
             let library = try LibraryTrust.open(slot.settings.path)
+            slot.file = PolicyFile(library)
             if slot.settings.isIsolated {
                 try loadIsolated(slot, library, generation)
             } else {
@@ -32,8 +33,8 @@ extension PolicyChain {
 
     private func loadHere(_ slot: PolicySlot, _ library: TrustedLibrary) throws(PolicyFailure) {
         let name = slot.settings.name
-        let status = try? File.status(descriptor: library.library.raw)
-        if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
+        let file = PolicyFile(library)
+        if let earlier = openedHere[library.path], let file, earlier != file {
             // The file of a library that is loaded already was replaced. dlopen(3) would return the old library again,
             // without an error.
             throw .refused(
@@ -41,7 +42,7 @@ extension PolicyChain {
                     + "‘torpor upgrade’, or set isolation = \"process\""
             )
         }
-        if let status { openedHere[library.path] = (status.device, status.inode) }
+        if let file { openedHere[library.path] = file }
         guarding(name, true)
         defer { guarding(name, false) }
         let opened = try PolicyLibrary(path: library.path, options: slot.settings.options)

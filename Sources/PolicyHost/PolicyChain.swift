@@ -52,9 +52,9 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// The file (device and inode) of each library that was opened in this process, by path. If another file is at the
-    /// path now, dlopen(3) would return the old library again, so the library is refused.
-    var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
+    /// The file of each library that was opened in this process, by path. If another file is at the path now, or the
+    /// file was changed, dlopen(3) would return the old library again, so the library is refused.
+    var openedHere: [String: PolicyFile] = [:]
     private var queue: [Entry] = []
     private var round: Round?
     private var isScheduled = false

@@ -267,6 +267,10 @@ int tlx_readable_bytes(int fd);
 /// Calls pipe2(2), which needs _GNU_SOURCE. The pipe is close-on-exec, and non-blocking on request.
 int tlx_pipe(int fds[2], int nonblocking);
 
+/// Replaces the pages of a library (dlopen(3)) by copies, so that the library no longer changes when its file does. If
+/// that fails, because executable copies are forbidden, the rest of the pages stay those of the file.
+int tlx_detach_library(void *handle);
+
 /// Wrap the W… macros for a wait status, which Swift's Glibc does not import.
 int tlx_wifexited(int status);
 int tlx_wexitstatus(int status);
