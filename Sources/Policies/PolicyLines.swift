@@ -9,6 +9,7 @@ public struct PolicyLines: Sendable {
     /// The last line that is not blank; empty if there is none. It often says why the process ended.
     public private(set) var last = ""
 
+    /// Creates a splitter without output.
     public init() {}
 
     /// Adds output, and returns the lines that it ends, without blank ones.

@@ -71,9 +71,12 @@ final class HostOutput {
     }
 
     private func report(_ line: String) {
-        guard reported < Self.most else { return leftOut += 1 }
-        reported += 1
-        onLine?(line)
+        if reported < Self.most {
+            reported += 1
+            onLine?(line)
+        } else {
+            leftOut += 1
+        }
     }
 
     /// Reports what was written until now, and returns the last line: of a process that has ended it often says why.

@@ -146,7 +146,7 @@ import Varlink
         }
     }
 
-    @Test("a launch that is put off by no time comes at once, and one that is put off by little is not asked for at once")
+    @Test("a launch that is put off by no time comes at once, and a short delay lasts for a tenth of a second")
     func delayByNothing() throws {
         for time in [0, -1] {
             let rules = [rule(on: Number.launch, Number.delay, value: 5, time: time, reason: "the unit is wrong")]
