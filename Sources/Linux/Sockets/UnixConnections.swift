@@ -11,12 +11,14 @@ public struct UnixSocket: Hashable, Sendable {
         let file: UInt64
     }
 
-    /// The inode number of the socket, as `/proc/PID/fd` shows it; 0 until the connection is accepted.
+    /// The inode number of the socket, as `/proc/PID/fd` shows it.
     public let inode: UInt32
     /// The address at which the socket listens, or from which it was accepted.
     public let address: Address
     /// Whether the socket accepts connections.
     public let listens: Bool
+    /// Of a listening socket: whether connections wait to be accepted, which are not listed themselves.
+    public let hasWaiting: Bool
     /// The inode number of the socket at the other end; 0 if that end is closed.
     public let peer: UInt32
 }
@@ -60,7 +62,15 @@ public final class UnixSocketReading {
                 // A socket without a name is the connecting end of a connection, or one of a pair.
                 guard one.place != 0, one.type != 1, listens || Int(one.state) == tlx_tcp_established else { continue }
                 let address = UnixSocket.Address(place: one.place, file: one.file)
-                sockets.append(UnixSocket(inode: one.inode, address: address, listens: listens, peer: one.peer))
+                sockets.append(
+                    UnixSocket(
+                        inode: one.inode,
+                        address: address,
+                        listens: listens,
+                        hasWaiting: listens && one.unread > 0,
+                        peer: one.peer
+                    )
+                )
             }
             return isLast != 0
         }

@@ -29,15 +29,10 @@ struct UnixClients {
         var next: [UnixSocket.Address: Listener] = [:]
         for one in sockets where one.listens {
             addresses[one.inode] = one.address
-            next[one.address] = Listener(lastUse: listeners[one.address]?.lastUse)
+            next[one.address] = Listener(lastUse: one.hasWaiting ? now : listeners[one.address]?.lastUse)
         }
         for one in sockets where !one.listens && next[one.address] != nil {
-            if one.inode == 0 {
-                // The connection waits to be accepted.
-                next[one.address]?.lastUse = now
-            } else {
-                next[one.address]?.peers[one.inode] = one.peer
-            }
+            next[one.address]?.peers[one.inode] = one.peer
         }
         for (address, listener) in next {
             let before = listeners[address]?.peers ?? [:]
