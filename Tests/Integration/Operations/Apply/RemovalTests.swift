@@ -111,7 +111,7 @@ import Varlink
             }
             // Its mailbox is removed with it.
             let refusal = try daemon.refusal("news", to: "app")
-            #expect(refusal?.message.contains("removed from the configuration") == true, "\(String(describing: refusal))")
+            #expect(refusal?.message.contains("removed from the configuration") == true, "\(refusal as Any)")
             var late = ApplyRequest()
             late.timeoutMilliseconds = 50
             #expect(try ApplyReply(json: daemon.call(.apply(late))).apps.isEmpty)
