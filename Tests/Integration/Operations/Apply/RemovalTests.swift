@@ -99,7 +99,7 @@ import Varlink
 
     @Test("While it ends it is listed and can be killed, but nothing brings it back")
     func ending() throws {
-        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+        try withDaemon(Self.app("one", "topics = { \"*\" = \"all\" }"), files: Self.files) { daemon throws in
             try daemon.waitForRecord("app", "up one")
             let reply = try daemon.apply("") { $0.wait = false }
             #expect(reply.lines == ["app: removed, is being terminated"])
@@ -109,6 +109,9 @@ import Varlink
                 let result = try daemon.verb(verb, "app")
                 #expect(!result.ok && result.message?.contains("removed from the configuration") == true, "\(verb)")
             }
+            // Its mailbox is removed with it.
+            let refusal = try daemon.refusal("news", to: "app")
+            #expect(refusal?.message.contains("removed from the configuration") == true, "\(refusal as Any)")
             var late = ApplyRequest()
             late.timeoutMilliseconds = 50
             #expect(try ApplyReply(json: daemon.call(.apply(late))).apps.isEmpty)
