@@ -98,6 +98,7 @@ public final class OutputCapture {
         if let log { return log }
         let log = delegate.outputLog(self)
         log.onTrouble = { [unowned self] in self.delegate.outputTroubled(self, $0) }
+        batch.restoreLoss(of: log)
         self.log = log
         return log
     }
@@ -280,6 +281,6 @@ public final class OutputCapture {
     /// Reads output and discards it, because the journal file has failed. Otherwise the app would block on its full
     /// FIFO.
     private func discard(_ fifo: Descriptor) {
-        if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
+        if let log, let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { batch.drop(bytes.count, of: log) }
     }
 }

@@ -113,6 +113,13 @@ extension Incarnation {
         set { slots[SentAwayBySlot.self] = newValue }
     }
 
+    /// Whether the event that last woke the app came over a socket whose traffic the kernel does not report, such as a
+    /// Unix socket. Measurements then do not show whether the app is still in use.
+    package var wasWokenUntraced: Bool {
+        get { slots[WokenUntracedSlot.self] ?? false }
+        set { slots[WokenUntracedSlot.self] = newValue ? true : nil }
+    }
+
     /// The CPU and memory limits that a policy chose for the app: until the app leaves `state`, it has the limits of
     /// the state `profile`. Nil if no policy chose any.
     package var advisedProfile: (state: AppState, profile: AppState)? {
@@ -131,4 +138,5 @@ private enum RemainsSlot: Slot { typealias Value = Int }
 private enum MissedSlot: Slot { typealias Value = MissedDeadline }
 private enum CrashSnapshotSlot: Slot { typealias Value = CrashSnapshot }
 private enum SentAwayBySlot: Slot { typealias Value = String }
+private enum WokenUntracedSlot: Slot { typealias Value = Bool }
 private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }
