@@ -49,6 +49,8 @@ extension Supervisor {
             coordinator.encodeLater(app.id, into: &writer)
             ChannelRecord(of: app).encode(into: &writer)
             coordinator.encodeWake(app.id, into: &writer)
+            coordinator.encodeWait(app.id, into: &writer)
+            wakes.sockets.encode(app, into: &writer)
             return writer.count
         }
     }
