@@ -115,7 +115,8 @@ import Testing
             count = writer.count
         }
         let shell = try FakeShell(toml: toml)
-        let wakes = Wakes(shell.engine, shell.recorder, FakeEventHost(shell))
+        let host = FakeEventHost(shell)
+        let wakes = Wakes(shell.engine, shell.recorder, host)
         try fail(shell)
         wakes.takeOver()
         record.withUnsafeBytes { memory in
@@ -126,5 +127,6 @@ import Testing
         let socket = try #require(wakes.sockets.sockets(of: shell.app("a")).first)
         #expect(socket.descriptor != nil && socket.isWithheld == true)
         wakes.sockets.closeAll()
+        withExtendedLifetime(host) {}
     }
 }

@@ -30,8 +30,8 @@ package struct SocketFile: Hashable, Sendable {
         isInherited = true
     }
 
-    /// Whether this is the file with that status; nil if that is unknown. The numbers of the kernel's socket diagnostics
-    /// say nothing on filesystems that show another device than the kernel uses itself, such as btrfs.
+    /// Whether this is the file with that status; nil if that is unknown. The numbers of the kernel's socket
+    /// diagnostics say nothing on filesystems that show another device than the kernel uses itself, such as btrfs.
     private func isSame(_ status: FileStatus) -> Bool? {
         guard status.kind == .socket else { return false }
         guard isInherited else { return status.device == device && status.inode == inode }
