@@ -16,8 +16,8 @@ extension AppSpecification {
     /// Whether both run the same program in the same way, as an app does after a new name. The same command alone does
     /// not say so: several workers may differ only in their directory or environment.
     private func runsLike(_ other: AppSpecification) -> Bool {
-        !exec.isEmpty && exec == other.exec && directory == other.directory && environment == other.environment
-            && environmentFiles == other.environmentFiles && user == other.user
+        !exec.isEmpty && exec == other.exec && self.directory == other.directory && self.user == other.user
+            && self.environment == other.environment && self.environmentFiles == other.environmentFiles
     }
 
     /// Whether this app probably needs what an app that is removed, `other`, has until it ends, such as a port: it runs
