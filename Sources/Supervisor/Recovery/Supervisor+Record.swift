@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Processes

@@ -4,6 +4,7 @@ import Archives
 import Configuration
 import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Notify
