@@ -55,16 +55,21 @@ import Testing
         let name = try #require(first.wakes.sockets.held.first?.name)
         let old = try #require(first.sockets("old").first?.descriptor)
         let client = try port.connect()
-        let left = [(name: name, descriptors: [try old.duplicate()])]
-        let events = try FakeEvents(real: Self.app("new", keys), left: left, isStarted: false)
+        func left() throws -> [(name: String, descriptors: [Descriptor])] { [(name, [try old.duplicate()])] }
+        let events = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false)
         let socket = try #require(events.sockets("new").first)
         let descriptor = try #require(socket.descriptor)
         #expect(try File.status(descriptor: descriptor.raw).inode == File.status(descriptor: old.raw).inode)
         #expect(events.host.held == [socket.heldName: [descriptor.raw]])
         _ = try descriptor.accepted()
+        // A process of another user would accept the connections of the app.
+        let others = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false) { _, host in
+            host.areUsersSame = false
+        }
+        #expect(others.sockets("new").first?.descriptor == nil)
         // One that is still configured keeps its own.
         let both = Self.app("new", keys) + Self.app("old", "")
-        let other = try FakeEvents(real: both, left: [(name: name, descriptors: [try old.duplicate()])])
+        let other = try FakeEvents(real: both, left: left())
         #expect(other.sockets("new").first?.descriptor == nil)
         _ = (client, first)
     }

@@ -30,6 +30,9 @@ package final class ListeningSocket {
     /// not own the app. With `user = true`, it also does while the app is inactive or being launched.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
+    /// The user of the launch to which the socket was last passed, by name or number; empty for torpord's own user. Nil
+    /// if it was passed to none since torpord has started.
+    var userAtLaunch: String?
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
     /// The socket's file; nil if the socket has none, or if it is unknown. If another file is at its path, another
@@ -85,6 +88,7 @@ package final class ListeningSocket {
         let own = specification
         (descriptor, file, isWithheld, specification) = (given, other.file, other.isWithheld, other.specification)
         (other.descriptor, other.file, other.isWithheld) = (nil, nil, nil)
+        userAtLaunch = other.userAtLaunch
         trouble = nil
         return change(to: own, accounts)
     }

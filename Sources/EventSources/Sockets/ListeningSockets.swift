@@ -237,12 +237,13 @@ package final class ListeningSockets: EventRoom, EventSource {
         arrangeRetry()
     }
 
-    /// Takes an equal socket that an earlier torpord had bound for an app which was removed since: the app of this
-    /// socket takes its place, and the connections in the queue are not lost.
+    /// Takes an equal socket that an earlier torpord had bound for an app of the same user which was removed since: the
+    /// app of this socket takes its place, and the connections in the queue are not lost.
     private func takeFromRemoved(_ socket: ListeningSocket, for app: AppRuntime) -> Bool {
         guard mayInherit(socket, app), !host.inheritance.isEmpty else { return false }
         let name = host.inheritance.remaining.first { name in
-            DescriptorName.app(ofSocket: name, like: socket.heldName).map { coordinator.id(of: $0) == nil } ?? false
+            guard let old = DescriptorName.app(ofSocket: name, like: socket.heldName) else { return false }
+            return coordinator.id(of: old) == nil && host.isLeft(old, ofUserOf: app)
         }
         guard let name, let held = host.inheritance.take(name).first else { return false }
         socket.take(held)
@@ -345,11 +346,13 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
             let isLost = socket.file.map(lost.contains) ?? false
             if socket.isShutDown && socket.isBoundAnewAtOnce || isLost { close(socket) }
+            closeIfForeign(socket, of: app)
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()
                 throw LaunchError("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
             }
+            socket.userAtLaunch = app.specification.user ?? ""
             try? Descriptor.setNonBlocking(descriptor.raw, specification.nonBlocking)
             passed.append((specification.name, descriptor.raw))
         }
@@ -401,7 +404,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     package func forget(_ app: AppRuntime) {
         guard let set = sets.removeValue(forKey: app.id) else { return }
-        for socket in set.sockets where !handOver(socket) {
+        for socket in set.sockets where !handOver(socket, of: app) {
             makeRoom(socket)
             close(socket)
         }
