@@ -182,20 +182,17 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let known =
             specification.sockets.contains { supervisor.inForce.accounts.sockets.missing($0) != nil }
             ? supervisor.inForce.accounts.sockets : nil
-        guard names == nil, specification.environmentFiles.isEmpty, known == nil, files == nil else {
+        let socketFiles = supervisor.wakes.sockets.files(of: app)
+        guard names == nil, known == nil, files == nil, socketFiles.isEmpty, LaunchFacts.areQuick(specification) else {
             return read(
                 for: app,
                 { () throws(LaunchError) -> LaunchFacts in
-                    var facts = try LaunchFacts.find(specification)
-                    facts.named = known?.lookingUp(specification.sockets)
-                    facts.settingsProblem = files?.write()
-                    return facts
+                    try LaunchFacts.find(specification, accounts: known, settings: files, sockets: socketFiles)
                 },
                 finish
             )
         }
-        // This launch needs no lookup of an account, file or socket owner, and finding the program with the
-        // supervisor's own rights does not block, so no background thread is needed.
+        // This launch looks up no account, socket owner or file of the app, so it needs no background thread.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -214,7 +211,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do throws(LaunchError) {
             try prepare(app, user)
             supervisor.permissions.closeOutdatedStore(of: app)
-            let given = try supervisor.wakes.sockets.passed(to: app)
+            let given = try supervisor.wakes.sockets.passed(to: app, lost: facts.lostSockets)
             let environment = self.environment(
                 of: app,
                 order,
