@@ -168,6 +168,8 @@ public struct AppSettings: Sendable, Hashable {
     public var beforeStart: [HookCommand] = []
     /// Commands that run after each exit of the app.
     public var afterStop: [HookCommand] = []
+    /// Commands that run when the app has failed.
+    public var onFailure: [FailureCommand] = []
     /// For each state: values that replace those of the state's default resource profile.
     public var resources: [AppState: ResourceProfile] = [:]
     /// The maximum size of a state archive in bytes; `nil` for no limit.
@@ -451,19 +453,6 @@ public struct ResourceLimit: Sendable, Hashable {
         self.resource = resource
         self.soft = soft
         self.hard = hard
-    }
-}
-
-/// A command of `before_start` or `after_stop`.
-public struct HookCommand: Sendable, Hashable {
-    /// The program and its arguments; never empty.
-    public var command: [String]
-    /// How long the command may run before it is killed and counts as failed; `nil` for no limit.
-    public var deadline: Duration? = .seconds(30)
-
-    /// Creates a command with the default deadline.
-    public init(_ command: [String]) {
-        self.command = command
     }
 }
 

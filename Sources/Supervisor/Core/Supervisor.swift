@@ -80,6 +80,8 @@ package final class Supervisor: Room {
     package private(set) lazy var processControl = ProcessControl(self)
     /// Makes a report when an app fails.
     private(set) lazy var reports = Reports(self)
+    /// Runs commands when an app has failed.
+    private(set) lazy var failureCommands = FailureCommands(self)
     /// Answers clients of the control socket. It must be set before ``run()``.
     package var clients: (any ClientService)?
     /// The state that apps have saved, in archives.
@@ -242,7 +244,7 @@ package final class Supervisor: Room {
             interruptions, mailboxes, settings, permissions, permissions.denials, wakes,
             dataFolders, protection, transfers, alerts, scenes,
             activities,
-            innerScenes, HoldingPages(self),
+            innerScenes, HoldingPages(self), failureCommands,
             Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
         ]
         for observer in observers { engine.add(observer) }
