@@ -4,9 +4,6 @@
 struct SystemdFailure {
     let service: SystemdService
 
-    /// The deadline of a command. systemd has none for a oneshot service, but Torpor runs few such commands at a time.
-    private static let deadline = TOMLValue.string("90s")
-
     func read(into program: inout ImportedProgram) {
         var commands: [TOMLValue] = []
         for written in service.unit.lists("Unit", "OnFailure") {
@@ -36,7 +33,7 @@ struct SystemdFailure {
         let folder = SourceTree.folder(service.unit.path)
         if let unit = SystemdUnit(path: folder + "/" + name, tree: service.tree) { return unit }
         guard let at = title.firstIndex(of: "@"),
-            var unit = SystemdUnit(path: folder + "/" + title[...at] + ".service", tree: service.tree)
+            var unit = SystemdUnit(path: "\(folder)/\(title[...at]).service", tree: service.tree)
         else { return nil }
         unit.name = title
         return unit
@@ -70,7 +67,8 @@ struct SystemdFailure {
             let usesEnding = SystemdEnding.isUsed(by: command.words, service.tree)
             if !variables.isEmpty { command.words = ["/usr/bin/env"] + variables + command.words }
             let words = usesEnding ? SystemdEnding.translated(command.hook) : command.hook
-            return .table([("command", .strings(words)), ("deadline", Self.deadline)])
+            // systemd has no deadline for a oneshot service, but Torpor runs few such commands at a time.
+            return .table([("command", .strings(words)), ("deadline", .string("90s"))])
         }
     }
 }

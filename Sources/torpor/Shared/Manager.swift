@@ -244,7 +244,7 @@ struct Manager {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
             // In supervisord, the instances of a program are a group of its name.
             let isWhole = name == "*" || name.isEmpty
-            let isApp = names.contains { $0 == group || $0.hasPrefix(group + "@") }
+            let isApp = names.contains { $0 == group || $0.hasPrefix("\(group)@") }
             let found = isWhole && isApp ? String(group) : ProcessName.app(for: String(name), among: names)
             let other = isWhole ? "‘tag:\(group)’ is all apps with a tag" : "‘torpor list’ shows all apps"
             let hint = found.map { "did you mean \($0)?" } ?? other
