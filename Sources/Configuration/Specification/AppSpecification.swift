@@ -164,12 +164,8 @@ public struct AppSettings: Sendable, Hashable {
     public var tags: [String] = []
     /// The resource limits of each process (setrlimit(2)), and the limit `tasks` of the app. Sorted by name.
     public var limits: [ResourceLimit] = []
-    /// Commands that run one after the other before each launch. If a command fails, the launch fails.
-    public var beforeStart: [HookCommand] = []
-    /// Commands that run after each exit of the app.
-    public var afterStop: [HookCommand] = []
-    /// Commands that run when the app has failed.
-    public var onFailure: [FailureCommand] = []
+    /// Commands that run before a launch, and when the app has ended.
+    var hooks = Hooks()
     /// For each state: values that replace those of the state's default resource profile.
     public var resources: [AppState: ResourceProfile] = [:]
     /// The maximum size of a state archive in bytes; `nil` for no limit.

@@ -28,3 +28,30 @@ public struct FailureCommand: Sendable, Hashable {
         self.command = command
     }
 }
+
+/// The values of `before_start`, `after_stop` and `on_failure`.
+struct Hooks: Sendable, Hashable {
+    var beforeStart: [HookCommand] = []
+    var afterStop: [HookCommand] = []
+    var onFailure: [FailureCommand] = []
+}
+
+extension AppSettings {
+    /// Commands that run one after the other before each launch. If a command fails, the launch fails.
+    public var beforeStart: [HookCommand] {
+        get { hooks.beforeStart }
+        set { hooks.beforeStart = newValue }
+    }
+
+    /// Commands that run after each exit of the app.
+    public var afterStop: [HookCommand] {
+        get { hooks.afterStop }
+        set { hooks.afterStop = newValue }
+    }
+
+    /// Commands that run when the app has failed.
+    public var onFailure: [FailureCommand] {
+        get { hooks.onFailure }
+        set { hooks.onFailure = newValue }
+    }
+}

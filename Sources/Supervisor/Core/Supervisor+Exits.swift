@@ -184,7 +184,7 @@ extension Supervisor {
         if ending.reason.isReported {
             let report = reports.makeReport(app, ending, exit, text)
             persistence.file(report, app)
-            failureCommands.failed(app, ending, report)
+            reports.failureCommands.failed(app, ending, report)
         }
         app.lastEnding = (ending, text)
         engine.ended(app, ending)

@@ -80,8 +80,6 @@ package final class Supervisor: Room {
     package private(set) lazy var processControl = ProcessControl(self)
     /// Makes a report when an app fails.
     private(set) lazy var reports = Reports(self)
-    /// Runs commands when an app has failed.
-    private(set) lazy var failureCommands = FailureCommands(self)
     /// Answers clients of the control socket. It must be set before ``run()``.
     package var clients: (any ClientService)?
     /// The state that apps have saved, in archives.
@@ -244,7 +242,7 @@ package final class Supervisor: Room {
             interruptions, mailboxes, settings, permissions, permissions.denials, wakes,
             dataFolders, protection, transfers, alerts, scenes,
             activities,
-            innerScenes, HoldingPages(self), failureCommands,
+            innerScenes, HoldingPages(self), reports.failureCommands,
             Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
         ]
         for observer in observers { engine.add(observer) }
