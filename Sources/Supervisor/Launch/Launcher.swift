@@ -421,15 +421,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
 extension Launcher {
     /// The plan for a command that runs for an app (a hook, a probe): as its user, in its directory, with output to
-    /// its log.
+    /// its log. `own`: variables that take the place of those about the app's present run.
     func commandPlan(
         _ app: AppRuntime,
         _ command: [String],
-        _ facts: LaunchFacts
+        _ facts: LaunchFacts,
+        _ own: [String: String]?
     ) throws(LaunchError) -> (LaunchPlan, Descriptor?) {
         let user = try identity(of: app)
-        let machine = coordinator.machine(app.id)
-        let order = (app: app.name, incarnation: machine.incarnation)
+        let order = (app: app.name, incarnation: coordinator.machine(app.id).incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
         let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
@@ -450,7 +450,7 @@ extension Launcher {
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
-        variables.merge(endVariables(of: app)) { $1 }
+        variables.merge(own ?? endVariables(of: app)) { $1 }
         var plan = LaunchPlan(
             app: order.app,
             incarnation: order.incarnation,
