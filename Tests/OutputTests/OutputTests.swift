@@ -31,10 +31,12 @@ final class Folder {
 final class Owner: OutputCaptureDelegate {
     let log: LogFile
     var troubles: [String] = []
+    /// How many batches were written.
+    var arrivals = 0
 
     init(_ log: LogFile) { self.log = log }
     func outputLog(_ capture: OutputCapture) -> LogFile { log }
-    func outputArrived(_ capture: OutputCapture) {}
+    func outputArrived(_ capture: OutputCapture) { arrivals += 1 }
     func outputRenewed(_ capture: OutputCapture) {}
     func outputTroubled(_ capture: OutputCapture, _ sentence: String) { troubles.append(sentence) }
 }
@@ -46,6 +48,7 @@ final class Rig {
     let capture: OutputCapture
     private let owner: Owner
     var troubles: [String] { owner.troubles }
+    var arrivals: Int { owner.arrivals }
 
     init(
         _ folder: Folder,
@@ -112,6 +115,18 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         let time = try #require(TimeStamp.parse(folder.text("app.log").utf8))
         #expect(abs(time - begun) < 60_000_000)
         #expect(rig.troubles == [])
+    }
+
+    @Test("an app that has not written anything has no log in memory, though its log has an open line to end")
+    func nothingWritten() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        _ = try rig.capture.writerForRun()
+        #expect(rig.capture.log == nil && folder.text("app.log") == "")
+        try File.write(rig.log.path, "of an earlier supervisor")
+        _ = try rig.capture.writerForRun()
+        #expect(rig.capture.log == nil && folder.text("app.log") == "of an earlier supervisor\n")
+        try rig.write("a line\n")
+        #expect(rig.capture.log === rig.log && folder.text("app.log").hasSuffix("a line\n"))
     }
 
     @Test("what ends without a newline is a line of its own")

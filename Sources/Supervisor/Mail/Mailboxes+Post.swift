@@ -79,6 +79,10 @@ extension Mailboxes {
         from sender: String,
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
+        // Its mailbox is removed as soon as its processes have ended.
+        if coordinator.isLeaving(app.id) {
+            throw .failed("\(app.name) was removed from the configuration, and is terminating: nothing was posted")
+        }
         switch app.tokens.standing(of: request.token) {
         case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
         case .uncertain:
@@ -155,7 +159,7 @@ extension Mailboxes {
         if let problem = TopicRule.problem(request.topic) {
             throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
-        if request.topic.hasPrefix(OpenedURL.reserved), message != .openURL {
+        if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), message != .openURL {
             let problem = "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
             throw .invalid(FieldError(field: "topic", problem: problem))
         }
