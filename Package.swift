@@ -676,11 +676,11 @@ let shell: Set = [
 /// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
 /// rather than quick.
 let commands: Set = [
-    "Alerts", "AppConnection", "Bluetooth", "BundleSeals", "Bundles", "CalendarTime", "CommandLinePages", "Configuration",
-    "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "Importing", "Location",
-    "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules", "ServiceManager",
-    "StateDocuments", "SystemBus", "Telemetry", "TopView", "TransferProtocol", "TransferRules", "Transfers", "torpor",
-    "torpor-desktop", "torpor-protect", "torpor-verify",
+    "Alerts", "AppConnection", "Bluetooth", "BundleSeals", "Bundles", "CalendarTime", "CommandLinePages",
+    "Configuration", "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "Importing",
+    "Location", "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules",
+    "ServiceManager", "StateDocuments", "SystemBus", "Telemetry", "TopView", "TransferProtocol", "TransferRules",
+    "Transfers", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
 ]
 /// Without these, the linker keeps each public function, though no other module of the program calls it.
 let droppable = ["-Xfrontend", "-internalize-at-link", "-Xfrontend", "-function-sections"]
