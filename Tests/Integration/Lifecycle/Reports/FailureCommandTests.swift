@@ -32,6 +32,14 @@ import TorporAPI
                 ["/bin/sh", "@D/tell.sh", "once"],
                 { command = ["/bin/sh", "@D/tell.sh", "each"], each = true },
             ]
+            [apps.later]
+            exec = ["/bin/sh", "-c", "exit 5"]
+            launch = "on-demand"
+            restart_backoff = { initial = "1h", cap = "1h" }
+            on_failure = [
+                ["/bin/sh", "@D/tell.sh", "once"],
+                { command = ["/bin/sh", "@D/tell.sh", "each"], each = true },
+            ]
             """
         try withDaemon(toml, files: ["tell.sh": Self.tell]) { daemon in
             _ = try daemon.verb(.start, "web")
@@ -43,7 +51,11 @@ import TorporAPI
             #expect(told.filter { $0.hasPrefix("once: ") }.count == 1, "\(told)")
             let once = try #require(told.first { $0.hasPrefix("once: web 3 exit-failure 3 give-up|") })
             #expect(once.contains("it was restarted too often") && once.hasSuffix("|run 3"), "\(once)")
-            #expect(told.first?.hasPrefix("each: web 1 exit-failure 3 restart|") == true, "\(told)")
+            _ = try daemon.verb(.start, "later")
+            try daemon.eventually("the failure before a restart is told: \(Self.told(daemon))") {
+                Self.told(daemon).contains { $0.hasPrefix("each: later 1 exit-failure 5 restart|later exited") }
+            }
+            #expect(!Self.told(daemon).contains { $0.hasPrefix("once: later") }, "\(Self.told(daemon))")
             try daemon.waitForEvent("web", "on_failure command /bin/sh failed with exit status 7")
             #expect(try daemon.summary("web").failed)
         }
