@@ -26,7 +26,7 @@ extension Server {
                 "connections",
                 "\"open\", \"traffic\" or \"ignore\"",
                 default: "\"open\"",
-                "when a TCP connection counts as use: while it is open, when data passes, or never"
+                "when a connection counts as use: while it is open, when data passes, or never"
             ),
             OptionDescription(
                 "suspend",
@@ -128,7 +128,7 @@ enum Suspended: String {
 /// When an app counts as idle, and when it may be sent to the background. This is a class so that looking up a rule
 /// for each app copies nothing.
 final class Rule {
-    /// What counts as use of a TCP connection.
+    /// What counts as use of a connection.
     enum Connections: String, CaseIterable {
         case open
         case traffic

@@ -10,8 +10,9 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.expor
 ///
 /// An active app that was not used for `idle_after` goes to the background. When its background time is over, it is
 /// suspended unless it was used again. An app that no event could wake keeps running in the background, since it
-/// could answer no request while suspended. These count as use: an open TCP connection or data on one, processor
-/// time, and heartbeats of an app without a watchdog. torpord asks the policy when the next app could be idle, and
+/// could answer no request while suspended. These count as use: an open connection or data on one, processor time, and
+/// heartbeats of an app without a watchdog. Where traffic cannot be measured, the policy learns from how soon clients
+/// wake a suspended app. torpord asks the policy when the next app could be idle, and
 /// otherwise only about events.
 struct Server: Policy {
     private let rules: Rules
@@ -62,10 +63,12 @@ struct Server: Policy {
     ) {
         switch to {
         case .active:
-            usage[known(app, view)]!.cameToFront(app, at: view.now)
+            let rule = rule(of: app, view)
+            usage[known(app, view)]!.cameToFront(app, rule, at: view.now)
             lookAt([app.place], in: view, &advice)
         case .background:
-            usage[known(app, view)]!.cameToBackground(app, isWoken: from == .suspended)
+            let rule = rule(of: app, view)
+            usage[known(app, view)]!.cameToBackground(app, rule, isWoken: from == .suspended)
             if from == .suspended { lookAt([app.place], in: view, &advice) }
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
@@ -137,7 +140,7 @@ struct Server: Policy {
             let place = known(app, view)
             let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
-            advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
+            advice.send(app, to: .background, because: usage[place]!.idleness(app, rule, now))
             // If the app stays in the foreground nevertheless, the policy does not repeat its advice at once.
             usage[place]!.wasSent(at: now)
             return nil
@@ -169,6 +172,11 @@ struct Server: Policy {
         let last = min(Self.lastPart, whole / 2)
         let due = end.advanced(byMicroseconds: -last)
         guard due <= now else { return due }
+        if let sleep = usage[place]!.sleepBeforeUse(app, rule) {
+            let reason = "it is in use again: a client woke it \(sleep.inWords) after it was suspended"
+            advice.send(app, to: .active, because: reason)
+            return nil
+        }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return again }
         guard usage[place]!.isFresh(app, rule, now), let use = usage[place]!.lastUse(app, rule, now, within: last)
         else {

@@ -12,6 +12,9 @@ struct Usage {
     private(set) var isSent = false
     /// Whether the app came to the background because an event woke it.
     private(set) var isWoken = false
+    /// How many times longer than ``Rule/idleAfter`` the app must seem unused until it counts as idle. More than 1 if
+    /// clients used the app in a way that cannot be measured.
+    private var patience = 1
 
     private let incarnation: UInt32
     private let launchedAt: Time?
@@ -52,7 +55,9 @@ struct Usage {
 
     mutating func wasUsed(at now: Time) { used = max(used, now) }
 
-    mutating func cameToFront(_ app: App, at now: Time) {
+    mutating func cameToFront(_ app: App, _ rule: Rule?, at now: Time) {
+        if let rule, sleepBeforeUse(app, rule) != nil { patience = min(patience * Self.growth, Self.mostPatience) }
+        isWoken = false
         isSent = false
         isOverdue = false
         used = max(used, now)
@@ -64,14 +69,41 @@ struct Usage {
         used = now
     }
 
-    mutating func cameToBackground(_ app: App, isWoken: Bool) {
+    /// The factors of ``patience``: an app that is in use all the time in a way that cannot be measured is suspended
+    /// after 10 min, 40 min, 160 min, and then every 11 hours.
+    private static let growth = 4
+    private static let mostPatience = 64
+
+    mutating func cameToBackground(_ app: App, _ rule: Rule?, isWoken: Bool) {
         self.isWoken = isWoken
+        if isWoken, let rule, let sleep = lastSleep(app), sleep.microseconds >= rule.idleTime { patience = 1 }
         isOverdue = false
         outdatedSince = nil
         sample = Sample(app, at: sample.at)
     }
 
     // MARK: What it is
+
+    /// How long the app was suspended before it came to the background; nil if it was not.
+    private func lastSleep(_ app: App) -> Duration? {
+        guard let asleep = app.since(.suspended), let awake = app.since(.background), awake >= asleep else {
+            return nil
+        }
+        return awake - asleep
+    }
+
+    /// How long the app was suspended before a client woke it over a socket whose traffic cannot be measured; nil if
+    /// something else woke it, or if it was suspended for `idle_after` or longer. A short time shows that the app was
+    /// probably in use before its suspension too.
+    func sleepBeforeUse(_ app: App, _ rule: Rule) -> Duration? {
+        guard rule.connections != .ignore, isWoken, app.isWokenUntraced, let sleep = lastSleep(app),
+            sleep.microseconds < rule.idleTime, let asleep = app.since(.suspended), let use = app.lastUse, use >= asleep
+        else { return nil }
+        return sleep
+    }
+
+    /// How long the app must be unused to count as idle, in microseconds.
+    private func idleTime(_ rule: Rule) -> Int64 { rule.idleTime * Int64(patience) }
 
     /// When the app will count as idle if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
@@ -81,7 +113,7 @@ struct Usage {
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app with a watchdog sends heartbeats whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
-        let due = last.advanced(byMicroseconds: rule.idleTime)
+        let due = last.advanced(byMicroseconds: idleTime(rule))
         // Only an app that seems idle needs the other measurements.
         guard due <= now else { return due }
         if let again = waitForMeasurement(app, rule, now) { return again }
@@ -90,7 +122,7 @@ struct Usage {
             return due
         }
         used = now
-        return now.advanced(byMicroseconds: rule.idleTime)
+        return now.advanced(byMicroseconds: idleTime(rule))
     }
 
     /// When to check again if the app's measurements are too old; nil if they are recent. Each time that torpord asks
@@ -128,7 +160,7 @@ struct Usage {
         // use was longer ago than `idle_after`.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
-            return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
+            return app.connections.map { "\($0) connections are open" } ?? "its connections cannot be seen"
         }
         if rule.connections != .ignore, let traffic = app.lastTraffic, traffic > since {
             return "data came \((now - traffic).inWords) ago"
@@ -141,7 +173,7 @@ struct Usage {
 
     /// How the app was used within this many microseconds, in words; nil if it was not.
     func lastUse(_ app: App, _ rule: Rule, _ now: Time, within time: Int64) -> String? {
-        if isConnected(app, rule) { return app.connections.map { "\($0) TCP connections are open" } }
+        if isConnected(app, rule) { return app.connections.map { "\($0) connections are open" } }
         guard rule.connections != .ignore, let traffic = app.lastTraffic, (now - traffic).microseconds <= time else {
             return nil
         }
@@ -163,13 +195,13 @@ struct Usage {
     }
 
     /// Why the app counts as idle, in words.
-    static func idleness(_ app: App, _ rule: Rule, _ now: Time) -> String {
+    func idleness(_ app: App, _ rule: Rule, _ now: Time) -> String {
         var parts: [String] = []
         if rule.connections != .ignore {
-            if rule.connections == .open { parts.append("no TCP connection") }
+            if rule.connections == .open { parts.append("no connection") }
             parts.append(app.lastTraffic.map { "last data \((now - $0).inWords) ago" } ?? "no data at all")
         }
         parts.append("hardly any processor time")
-        return "not used for \(rule.idleAfter.inWords): " + parts.joined(separator: ", ")
+        return "not used for \((rule.idleAfter * patience).inWords): " + parts.joined(separator: ", ")
     }
 }

@@ -70,9 +70,10 @@ public enum PermissionQuestion {
         }
     }
 
-    /// Returns at most `limit` characters, without control characters, which could control a terminal.
+    /// Returns at most `limit` Unicode scalars, without control characters, which could control a terminal. A single
+    /// character (grapheme cluster) may have any number of scalars.
     private static func line(_ text: String, _ limit: Int) -> String {
-        let clean = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 == "\n" || !$0.steersTerminals }))
-        return clean.count > limit ? String(clean.prefix(limit - 1)) + "…" : clean
+        let clean = String.UnicodeScalarView(text.unicodeScalars.filter { $0 == "\n" || !$0.steersTerminals })
+        return clean.count > limit ? String(clean.prefix(limit - 1)) + "…" : String(clean)
     }
 }

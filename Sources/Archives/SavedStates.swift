@@ -49,7 +49,8 @@ package final class SavedStates: Room, LifecycleObserver {
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         // An app that is removed because it is a scene inside another app from now on leaves its state to that scene.
         let isKept = app.keepsStateWhenStopped == true || host.isScene(named: app.name)
-        let isOver = !isKept && !(machine(app).lastEnding ?? ending.reason).keepsState
+        let reason = machine(app).lastEnding ?? ending.reason
+        let isOver = !isKept && !reason.keepsState
         if isKept { keepArchive(of: app) }
         let isDone = isOver && app.specification.rules.isOneshot
         if app.restoration == .offered, ending.transition == .launching, ending.cause != nil, !isDone,
@@ -58,7 +59,7 @@ package final class SavedStates: Room, LifecycleObserver {
             return setArchiveAside(app, "the launch that should have restored it failed")
         }
         if app.restoration == .offered { app.restoration = nil }
-        if isOver { discardArchive(app) }
+        if isOver { discardArchive(app, Self.sentence(reason)) }
     }
 
     /// Whether the app may have read the archive that it was offered, before its launch failed. An app whose launch
@@ -301,7 +302,7 @@ package final class SavedStates: Room, LifecycleObserver {
         app.keepsStateWhenStopped = nil
         guard let found = folder.found, !folders.takesAway(folder), !isForeign(found, app) else { return nil }
         guard isKept || isRestorable(found, app, order) else {
-            discardArchive(app)
+            discardArchive(app, "it was stopped or had done its work")
             return nil
         }
         app.restoration = .offered
@@ -332,7 +333,7 @@ package final class SavedStates: Room, LifecycleObserver {
 
     /// Discards the archive of an app that does not run, because a user stopped or force-quit it.
     package func personEnds(_ app: AppRuntime) {
-        if !coordinator.machine(app.id).isAlive { discardArchive(app) }
+        if !coordinator.machine(app.id).isAlive { discardArchive(app, Self.sentence(.stopped)) }
     }
 
     /// Keeps the archive for the next launch although a user has stopped the app, by making the archive newer than
@@ -347,13 +348,29 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    private func discardArchive(_ app: AppRuntime) {
+    private func discardArchive(_ app: AppRuntime, _ why: String) {
         let folder = archives(of: app)
         guard folder.found != nil || folders.isBusy(folder) else { return }
+        let run = machine(app).incarnation
         folders.ask(.discard, in: folder) { [weak self, weak app] outcome in
             self?.changed(app)
-            guard let app, case .failure(let failure) = outcome else { return }
-            self?.log.warning("\(app.name): its state archive cannot be removed: \(failure)")
+            guard let self, let app else { return }
+            switch outcome {
+            case .success:
+                let text = "no longer has a saved state: \(why)"
+                self.recorder.note(app, .stateRemoved, incarnation: run, text: text)
+            case .failure(let failure):
+                self.log.warning("\(app.name): its state archive cannot be removed: \(failure)")
+            }
+        }
+    }
+
+    /// Why an app that ended for this reason loses its state.
+    private static func sentence(_ reason: TerminationReason) -> String {
+        switch reason {
+        case .stopped: "it was stopped without --keep-state"
+        case .forceQuit: "it was force-quit"
+        default: "it ended for the reason \(reason.rawValue)"
         }
     }
 

@@ -207,7 +207,8 @@ int tlx_queue_ask(int netlink, int kind)
         question.header.nlmsg_len = NLMSG_LENGTH(sizeof question.request.local);
         question.request.local.sdiag_family = AF_UNIX;
         question.request.local.udiag_states = UINT32_MAX;
-        question.request.local.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN;
+        question.request.local.udiag_show =
+            UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN;
     } else {
         int is_tcp = kind == tlx_queue_tcp4 || kind == tlx_queue_tcp6;
         question.header.nlmsg_len = NLMSG_LENGTH(sizeof question.request.inet);
@@ -276,6 +277,13 @@ static void take_unix(const struct nlmsghdr *message, tlx_socket_queue *to)
             const char *name = RTA_DATA(part);
             if (length > 0)
                 to->place = place_of_name(name, name[0] ? strnlen(name, length) : length);
+        }
+        if (part->rta_type == UNIX_DIAG_PEER && RTA_PAYLOAD(part) >= sizeof to->peer)
+            memcpy(&to->peer, RTA_DATA(part), sizeof to->peer);
+        if (part->rta_type == UNIX_DIAG_VFS && RTA_PAYLOAD(part) >= sizeof(struct unix_diag_vfs)) {
+            struct unix_diag_vfs file;
+            memcpy(&file, RTA_DATA(part), sizeof file);
+            to->file = (uint64_t)file.udiag_vfs_dev << 32 | file.udiag_vfs_ino;
         }
         if (part->rta_type == UNIX_DIAG_RQLEN && RTA_PAYLOAD(part) >= sizeof(struct unix_diag_rqlen)) {
             struct unix_diag_rqlen queue;

@@ -8,7 +8,8 @@ final class WatchTable {
     let poller: Poller
     private var entries: [Entry] = []
     private var free: [UInt32] = []
-    private var tags: [Int32: UInt64] = [:]
+    /// For each number of a descriptor, 1 + the index of the entry that watches it; 0 for none.
+    private var watchers: [UInt32] = []
     /// Ready events that are not handled yet, from the index `next` on.
     private var waiting: [(tag: UInt64, events: IOEvents)] = []
     private var next = 0
@@ -35,12 +36,16 @@ final class WatchTable {
             entries[Int(index)].events = events
             entries[Int(index)].handler = handler
         }
-        tags[fd] = tag
+        let number = Int(fd)
+        if number >= watchers.count {
+            watchers.append(contentsOf: repeatElement(0, count: number + 1 - watchers.count))
+        }
+        watchers[number] = index + 1
         return tag
     }
 
     func setEvents(_ tag: UInt64, _ events: IOEvents) {
-        guard let index = live(tag), entries[index].events != events, tags[entries[index].fd] == tag else { return }
+        guard let index = live(tag), entries[index].events != events, isWatcher(index) else { return }
         entries[index].events = events
         try? poller.modify(entries[index].fd, events, tag: tag)
     }
@@ -50,8 +55,8 @@ final class WatchTable {
         let fd = entries[index].fd
         // If the descriptor was closed before its watch was cancelled, another watch may have the same number now:
         // leave that watch alone.
-        if tags[fd] == tag {
-            tags[fd] = nil
+        if isWatcher(index) {
+            watchers[Int(fd)] = 0
             try? poller.remove(fd)
         }
         let handler = entries[index].handler
@@ -88,6 +93,10 @@ final class WatchTable {
         guard let index = live(tag), let handler = entries[index].handler else { return }
         handler(events)
     }
+
+    /// Whether the entry still watches its descriptor. If not, the descriptor was closed, and another watch has its
+    /// number.
+    private func isWatcher(_ index: Int) -> Bool { watchers[Int(entries[index].fd)] == UInt32(index) + 1 }
 
     private func live(_ tag: UInt64) -> Int? {
         let index = Int(tag & 0xffff_ffff)

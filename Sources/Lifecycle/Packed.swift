@@ -3,12 +3,12 @@
 /// Stores a time as nanoseconds, within ±292 years, in 8 bytes instead of the 16 of a `Duration`, because each app
 /// stores many times.
 @propertyWrapper
-struct Packed: Sendable, Hashable {
+package struct Packed: Sendable, Hashable {
     private var nanoseconds: Int64
 
-    init(wrappedValue: Duration) { nanoseconds = wrappedValue.nanoseconds }
+    package init(wrappedValue: Duration) { nanoseconds = wrappedValue.nanoseconds }
 
-    var wrappedValue: Duration {
+    package var wrappedValue: Duration {
         get { .nanoseconds(nanoseconds) }
         set { nanoseconds = newValue.nanoseconds }
     }
@@ -16,13 +16,13 @@ struct Packed: Sendable, Hashable {
 
 /// A ``Packed`` time that may be nil.
 @propertyWrapper
-struct OptionallyPacked: Sendable, Hashable {
+package struct OptionallyPacked: Sendable, Hashable {
     private static let none = Int64.min
     private var nanoseconds: Int64
 
-    init(wrappedValue: Duration?) { nanoseconds = wrappedValue?.nanoseconds ?? Self.none }
+    package init(wrappedValue: Duration?) { nanoseconds = wrappedValue?.nanoseconds ?? Self.none }
 
-    var wrappedValue: Duration? {
+    package var wrappedValue: Duration? {
         get { nanoseconds == Self.none ? nil : .nanoseconds(nanoseconds) }
         set { nanoseconds = newValue?.nanoseconds ?? Self.none }
     }

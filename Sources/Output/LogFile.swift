@@ -49,7 +49,10 @@ public final class LogFile {
     /// The time of the file's first line, microseconds since 1970.
     private var began: Int64?
     private var retryAt: Duration?
-    private var droppedNow: UInt64 = 0
+    /// Bytes of output that are missing before the next line, which no notice in the log says yet.
+    var droppedNow: UInt64 = 0
+    /// The value of ``droppedNow`` that the journal file has recorded for the next torpord.
+    var recordedLoss: UInt64 = 0
     private var rotationFailed = false
 
     /// Creates a log at a path; the file is opened when the first line is written.
@@ -121,19 +124,16 @@ public final class LogFile {
         if failure != nil || droppedNow > 0 { recovered() }
     }
 
-    /// After an error, tries to write again although there is no new output, so that a log is known to work before its
-    /// app writes the next line. Returns whether writing works.
-    func tryAgain(now: Int64, using out: Scratch) -> Bool {
-        guard let failure else { return true }
+    /// After an error, prepares to write although there is no new output, so that a log is known to work before its app
+    /// writes the next line. Returns false while the file cannot be written.
+    func prepareAgain(now: Int64) -> Bool {
         // A full disk may still have a few bytes free in the last block of the file: that is not enough to try again.
         if failure == .noSpace, let room = try? FilesystemSpace(of: File.parent(of: path) ?? "/").free,
             room < LogFile.leastRoom
         {
             return false
         }
-        guard prepare(for: 0, now: now) else { return false }
-        append(UnsafeRawBufferPointer(start: nil, count: 0), stamp: now, using: out)
-        return self.failure == nil
+        return prepare(for: 0, now: now)
     }
 
     /// A filesystem with less than this available, in bytes, counts as full.
@@ -153,9 +153,10 @@ public final class LogFile {
     func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
         if file == nil { try open() }
         guard let file, identity == (device, inode), self.length > length else { return }
+        let isOpen = try endsInsideLine(file, length)
         try File.truncate(file.raw, to: length)
         self.length = length
-        lineOpen = try endsInsideLine(file, length)
+        lineOpen = isOpen
     }
 
     /// Ends the last line if it has no newline, so that other output begins a line of its own.

@@ -34,6 +34,8 @@ public final class OutputCapture {
     /// A batch of this size, in bytes, shows that the FIFO was at least half full: its default size is 64 KiB
     /// (pipe(7)).
     private static let largeBatch = 32 << 10
+    /// So many large batches in a row enlarge the FIFO.
+    private static let enlargesAfter: UInt8 = 4
 
     /// The app's name.
     public let app: String
@@ -51,20 +53,28 @@ public final class OutputCapture {
     public var owner: (uid: UInt32, gid: UInt32)?
     private var fifo: Descriptor?
     private var source: IOSource?
-    private var observers: [(token: Int, call: () -> Void)] = []
-    private var nextToken = 0
-    private var resting = false
+    /// The retries after a failed write to the log; nil while writing works.
+    private var retries: Retries?
+
+    // The small values are together, so that they take little memory.
+
     /// Bytes read since the capture last paused, so that the event loop could handle other sources.
-    private var sinceRest = 0
+    private var sinceRest: Int32 = 0
     /// The number of consecutive large batches.
-    private var largeBatches = 0
+    private var largeBatches: UInt8 = 0
     private var isLarge = false
+    private var resting = false
     private var troubled = false
-    /// The timer for the retries after a failed write to the log; nil while writing works.
-    private var retry: TimerSource?
-    private var retryDelay = OutputCapture.retryDelays.first
-    /// The delay before the first retry, and the longest delay.
-    private static let retryDelays = (first: Duration.seconds(1), last: Duration.seconds(10))
+
+    /// Tries the log again at intervals.
+    private final class Retries {
+        /// The longest delay.
+        static let longest = Duration.seconds(10)
+
+        var timer: TimerSource?
+        /// The delay before the next retry.
+        var delay = Duration.seconds(1)
+    }
 
     /// Creates a capture that has not started. Several captures may share one `batch`. `owner` is the app's own user,
     /// if it has one. The delegate must not be freed before `close`.
@@ -88,6 +98,7 @@ public final class OutputCapture {
         if let log { return log }
         let log = delegate.outputLog(self)
         log.onTrouble = { [unowned self] in self.delegate.outputTroubled(self, $0) }
+        batch.restoreLoss(of: log)
         self.log = log
         return log
     }
@@ -169,26 +180,12 @@ public final class OutputCapture {
         drain()
         source?.cancel()
         source = nil
-        retry?.cancel()
-        retry = nil
+        retries?.timer?.cancel()
+        retries = nil
         fifo = nil
         giveBackLargeFIFO()
-        observers.removeAll()
         log?.close()
         if remove { try? File.remove(fifoPath) }
-    }
-
-    /// Calls `call` after each batch that was written, for clients that follow the log with a `LogReader`. Returns a
-    /// token for ``removeObserver(_:)``.
-    public func observe(_ call: @escaping () -> Void) -> Int {
-        nextToken += 1
-        observers.append((nextToken, call))
-        return nextToken
-    }
-
-    /// Stops the calls of an observer.
-    public func removeObserver(_ token: Int) {
-        observers.removeAll { $0.token == token }
     }
 
     /// The last lines of the log, for a termination report or the app's status.
@@ -212,7 +209,7 @@ public final class OutputCapture {
     private func turn() {
         let count = moveBatch()
         enlarge(after: count)
-        sinceRest += count
+        sinceRest = Int32(min(Int(sinceRest) + count, OutputBatch.capacity))
         guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
         // An app that fills its FIFO as fast as torpord reads it would always be ready, and the event loop would never
         // handle lower priorities. So torpord ignores the FIFO until deferred work (`later`) was handled.
@@ -232,8 +229,8 @@ public final class OutputCapture {
             largeBatches = 0
             return
         }
-        largeBatches += 1
-        guard largeBatches >= 4, let fifo, batch.takeLargeFIFO() else { return }
+        if largeBatches < Self.enlargesAfter { largeBatches += 1 }
+        guard largeBatches == Self.enlargesAfter, let fifo, batch.takeLargeFIFO() else { return }
         isLarge = true
         // This fails if the user's quota of pipe pages is used up: then the FIFO keeps its size.
         try? Splice.setCapacity(fifo.raw, OutputBatch.capacity)
@@ -251,11 +248,8 @@ public final class OutputCapture {
             let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
             bytesRead += UInt64(count)
-            if log.failure != nil, retry == nil { beginRetries() }
-            if count > 0 {
-                delegate.outputArrived(self)
-                for observer in observers { observer.call() }
-            }
+            if log.failure != nil, retries?.timer == nil { beginRetries() }
+            if count > 0 { delegate.outputArrived(self) }
             return count
         } catch {
             if !troubled {
@@ -269,23 +263,24 @@ public final class OutputCapture {
 
     /// Tries the log again at intervals until it can be written, whether or not the app writes something.
     private func beginRetries() {
-        retryDelay = Self.retryDelays.first
-        retry = try? loop.timer { [weak self] in
-            guard let self, let log = self.log else { return }
+        let retries = Retries()
+        self.retries = retries
+        retries.timer = try? loop.timer { [weak self] in
+            guard let self, let log = self.log, let retries = self.retries else { return }
             guard !self.batch.tryAgain(log) else {
-                self.retry?.cancel()
-                self.retry = nil
+                retries.timer?.cancel()
+                self.retries = nil
                 return
             }
-            self.retryDelay = min(self.retryDelay * 2, Self.retryDelays.last)
-            self.retry?.arm(after: self.retryDelay)
+            retries.delay = min(retries.delay * 2, Retries.longest)
+            retries.timer?.arm(after: retries.delay)
         }
-        retry?.arm(after: retryDelay)
+        retries.timer?.arm(after: retries.delay)
     }
 
     /// Reads output and discards it, because the journal file has failed. Otherwise the app would block on its full
     /// FIFO.
     private func discard(_ fifo: Descriptor) {
-        if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
+        if let log, let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { batch.drop(bytes.count, of: log) }
     }
 }

@@ -53,6 +53,11 @@ public final class HostProcess {
     public let description: PolicyDescription
     /// The pid of the host process.
     public var pid: Int32 { link.child.pid }
+    /// Called with each line that the policy writes to standard error, some questions later, or when it ends.
+    public var onLine: ((String) -> Void)? {
+        get { link.onLine }
+        set { link.onLine = newValue }
+    }
 
     private let link: Link
     private let adviceLimit: Int
@@ -119,7 +124,8 @@ private final class Link {
     let child: ChildProcess
     private let socket: Descriptor
     private let output: Descriptor
-    private var lastLine = LastLine()
+    private var lines = PolicyLines()
+    var onLine: ((String) -> Void)?
     private var failure: PolicyFailure?
     private var timeout: Duration?
     private var sent = 0
@@ -203,16 +209,21 @@ private final class Link {
         guard let status = child.reap(within: .seconds(1)) else {
             return fail(.nonsense("it closed the connection and did not exit"))
         }
-        drain()
-        return fail(.ended(PolicyEnd(waitStatus: status), lastLine: lastLine.text))
+        return fail(.ended(PolicyEnd(waitStatus: status), lastLine: lastLine()))
     }
 
     private func drain() {
         // A pipe holds a limited number of bytes, and 32 reads are enough to read all of them.
         for _ in 0..<32 {
             guard let size = try? Descriptor.read(output.raw, into: buffer), size > 0 else { return }
-            lastLine.take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))
+            for line in lines.take(UnsafeRawBufferPointer(rebasing: buffer[..<size])) { onLine?(line) }
         }
+    }
+
+    private func lastLine() -> String {
+        drain()
+        if let line = lines.finish() { onLine?(line) }
+        return lines.last
     }
 
     func close() {
@@ -221,7 +232,7 @@ private final class Link {
             child.kill()
             child.reap()
         }
-        drain()
-        failure = failure ?? .ended(PolicyEnd(waitStatus: child.reap()), lastLine: lastLine.text)
+        let line = lastLine()
+        failure = failure ?? .ended(PolicyEnd(waitStatus: child.reap()), lastLine: line)
     }
 }

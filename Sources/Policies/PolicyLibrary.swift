@@ -35,6 +35,9 @@ public final class PolicyLibrary {
                 "\(path) cannot be loaded: \(PolicyText.clean(error.description, limit: sentenceLimit))"
             )
         }
+        // Otherwise a program that overwrites the file would crash this process. Where copies are forbidden, the library
+        // works as well.
+        try? library.detachFromFile()
         guard let symbol = library.symbol(TORPOR_POLICY_ENTRY) else {
             throw PolicyFailure.refused("\(path) is not a policy: it has no function \(TORPOR_POLICY_ENTRY)")
         }

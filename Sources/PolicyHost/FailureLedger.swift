@@ -20,6 +20,9 @@ struct FailureLedger: Sendable {
     /// The delay after ``PolicyFailure/stalled(_:)``, which does not count as a failure: the machine needs time to
     /// recover.
     static let afterStall = Duration.seconds(5)
+    /// The delay after a failure of a policy whose library was overwritten while it was loaded. It is not the policy's
+    /// failure either. By then the file is probably complete.
+    static let afterOverwrite = Duration.seconds(1)
 
     private var failures: [Duration] = []
     private var quarantines = 0

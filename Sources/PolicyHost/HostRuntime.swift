@@ -62,11 +62,17 @@ final class HostRuntime: PolicyRuntime {
     /// pending.
     var onFailure: ((PolicyFailure) -> Void)?
 
+    /// Called with each line that the policy writes to standard error.
+    var onLine: ((String) -> Void)? {
+        get { output.onLine }
+        set { output.onLine = newValue }
+    }
+
     private(set) var pid: Int32?
     private let loop: EventLoop
     private let deadline: Duration
     private let socket: Descriptor
-    private let errors: Descriptor
+    private let output: HostOutput
     private var process: StartedHost?
     private var watch: IOSource?
     private var timer: TimerSource?
@@ -114,10 +120,12 @@ final class HostRuntime: PolicyRuntime {
         )
         let bytes = try load.encoded()
         let theirs: Descriptor
-        let output: Descriptor
+        let itsOutput: Descriptor
         do throws(Errno) {
             (socket, theirs) = try Sockets.pair(.sequenced)
-            (errors, output) = try Descriptor.pipe(nonBlocking: true)
+            let errors: Descriptor
+            (errors, itsOutput) = try Descriptor.pipe(nonBlocking: true)
+            output = try HostOutput(errors, loop)
             // The host does not run yet: the socket keeps the message until the host reads it.
             try Sockets.send(socket.raw, bytes)
             timer = try loop.timer { [weak self] in self?.late() }
@@ -129,7 +137,7 @@ final class HostRuntime: PolicyRuntime {
         let plan = HostPlan(
             name: settings.name,
             descriptors: [theirs.raw, view.descriptor.raw, library.library.raw, library.directory.raw],
-            standardError: output.raw
+            standardError: itsOutput.raw
         )
         hosts.launch(plan) { [weak self] result in
             switch result {
@@ -146,7 +154,7 @@ final class HostRuntime: PolicyRuntime {
         } ended: { [weak self] end in
             self?.ended(end)
         }
-        withExtendedLifetime((theirs, output)) {}
+        withExtendedLifetime((theirs, itsOutput)) {}
     }
 
     deinit { buffer.deallocate() }
@@ -193,6 +201,8 @@ final class HostRuntime: PolicyRuntime {
         guard !isClosed else { return }
         if question != nil { loop.wakesSoon = false }
         isClosed = true
+        _ = output.finish()
+        onLine = nil
         watch?.cancel()
         watch = nil
         timer = nil
@@ -269,7 +279,7 @@ final class HostRuntime: PolicyRuntime {
     /// Handles the end of the socket, and waits a moment for the exit status of the host.
     private func lost() {
         guard !isClosed, !isEnding else { return }
-        if let end { return fail(.ended(end, lastLine: lastLine())) }
+        if let end { return fail(.ended(end, lastLine: output.finish())) }
         isEnding = true
         loop.wakesSoon = false
         watch?.cancel()
@@ -277,7 +287,7 @@ final class HostRuntime: PolicyRuntime {
         if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
         timer = try? loop.timer { [weak self] in
             guard let self else { return }
-            self.fail(.ended(.unknown, lastLine: self.lastLine()))
+            self.fail(.ended(.unknown, lastLine: self.output.finish()))
         }
         timer?.arm(after: Self.endPatience)
     }
@@ -288,7 +298,7 @@ final class HostRuntime: PolicyRuntime {
         // First receive the messages that the host sent before it ended: they are still valid.
         if !isEnding { receive() }
         guard !isClosed else { return }
-        fail(.ended(end, lastLine: lastLine()))
+        fail(.ended(end, lastLine: output.finish()))
     }
 
     private func fail(_ failure: PolicyFailure) {
@@ -302,16 +312,5 @@ final class HostRuntime: PolicyRuntime {
         } else {
             onFailure?(failure)
         }
-    }
-
-    /// The last line on the host's standard error, such as the message with which a Swift program has crashed.
-    private func lastLine() -> String {
-        var bytes: [UInt8] = []
-        for _ in 0..<64 {
-            guard let more = try? Descriptor.read(errors.raw, maximum: 4096), !more.isEmpty else { break }
-            bytes = Array((bytes + more).suffix(4096))
-        }
-        let line = bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") }).last ?? []
-        return line.withUnsafeBytes { PolicyText.clean($0, limit: 300) }
     }
 }

@@ -24,6 +24,15 @@ extension PolicyChain {
             tell(slot, "is reloaded in \(FailureLedger.afterStall.components.seconds) s", failure)
             return
         }
+        if slot.file?.isOverwritten ?? false {
+            slot.state = .waiting
+            tryAgain(slot, after: FailureLedger.afterOverwrite)
+            let sentence =
+                "is reloaded in \(FailureLedger.afterOverwrite.components.seconds) s, since its library was "
+                + "overwritten while it was loaded: replace it by install(1) or mv(1), not by cp(1)"
+            tell(slot, sentence, failure)
+            return
+        }
         slot.statistics.failures += 1
         switch slot.ledger.failed(at: loop.now) {
         case .retry(let delay):

@@ -15,6 +15,7 @@ extension PolicyChain {
         let generation = slot.generation
         do throws(PolicyFailure) {
             let library = try LibraryTrust.open(slot.settings.path)
+            slot.file = PolicyFile(library)
             if slot.settings.isIsolated {
                 try loadIsolated(slot, library, generation)
             } else {
@@ -32,8 +33,8 @@ extension PolicyChain {
 
     private func loadHere(_ slot: PolicySlot, _ library: TrustedLibrary) throws(PolicyFailure) {
         let name = slot.settings.name
-        let status = try? File.status(descriptor: library.library.raw)
-        if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
+        let file = PolicyFile(library)
+        if let earlier = openedHere[library.path], let file, earlier != file {
             // The file of a library that is loaded already was replaced. dlopen(3) would return the old library again,
             // without an error.
             throw .refused(
@@ -41,7 +42,7 @@ extension PolicyChain {
                     + "‘torpor upgrade’, or set isolation = \"process\""
             )
         }
-        if let status { openedHere[library.path] = (status.device, status.inode) }
+        if let file { openedHere[library.path] = file }
         guarding(name, true)
         defer { guarding(name, false) }
         let opened = try PolicyLibrary(path: library.path, options: slot.settings.options)
@@ -75,6 +76,10 @@ extension PolicyChain {
         runtime?.onFailure = { [weak self, weak slot] failure in
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
+        }
+        runtime?.onLine = { [weak self, weak slot] line in
+            guard let self, let slot else { return }
+            self.delegate?.policy(slot, wrote: line)
         }
         // Set the runtime even while it is loading, so that it is closed together with its slot. The runtime gets no
         // question before it is ready.

@@ -18,6 +18,9 @@ public protocol PolicyChainDelegate: AnyObject {
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
     /// A policy's state changed; `sentence` describes the change, `isTrouble` means an error.
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
+    /// A policy's process wrote a line to standard error: a safe text of at most ``PolicyLines/limit`` bytes. At most
+    /// ``HostOutput/most`` lines of each process come in a second.
+    func policy(_ slot: PolicySlot, wrote line: String)
     /// Called when the set of policies that are asked has changed, or the set of events that they are asked about.
     func policiesChanged()
 }
@@ -34,8 +37,8 @@ public final class PolicyChain {
     /// If some task waited for memory for at least this share of the last 10 s, in hundredths of a percent, the
     /// machine counts as stalled.
     public static let stallShare: UInt32 = 100
-    /// The minimum time before a policy is asked again, if it has requested that.
-    static let shortestWait = Duration.milliseconds(100)
+    /// The minimum time before a policy is asked again, if it has requested that or delays a launch.
+    public static let shortestWait = Duration.milliseconds(100)
 
     /// The supervisor, which updates the view and applies advice.
     public weak var delegate: (any PolicyChainDelegate)?
@@ -49,9 +52,9 @@ public final class PolicyChain {
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
-    /// The file (device and inode) of each library that was opened in this process, by path. If another file is at the
-    /// path now, dlopen(3) would return the old library again, so the library is refused.
-    var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
+    /// The file of each library that was opened in this process, by path. If another file is at the path now, or the
+    /// file was changed, dlopen(3) would return the old library again, so the library is refused.
+    var openedHere: [String: PolicyFile] = [:]
     private var queue: [Entry] = []
     private var round: Round?
     private var isScheduled = false

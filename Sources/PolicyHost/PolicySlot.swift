@@ -25,6 +25,8 @@ public final class PolicySlot {
     public internal(set) var asksAgainAt: Duration?
 
     var runtime: (any PolicyRuntime)?
+    /// The file of the library that was last loaded, as it was then.
+    var file: PolicyFile?
     var ledger = FailureLedger()
     /// Timers for reloading the policy and for asking it again.
     var retryTimer: TimerSource?

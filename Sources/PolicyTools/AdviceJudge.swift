@@ -72,8 +72,11 @@ struct AdviceJudge {
         case TORPOR_ADVISE_GOAL where advice.value >= UInt32(TORPOR_STATE_COUNT),
             TORPOR_ADVISE_PROFILE where advice.value >= UInt32(TORPOR_STATE_COUNT):
             fault("\(word) with a state that does not exist", "number \(advice.value)")
-        case TORPOR_ADVISE_GRANT, TORPOR_ADVISE_DELAY, TORPOR_ADVISE_RESTART:
+        case TORPOR_ADVISE_GRANT, TORPOR_ADVISE_RESTART:
             if advice.time < 0 { fault("\(word) with a negative time") }
+            if kind == TORPOR_ADVISE_GRANT, advice.time == 0 { remark("grant with a time of 0: it ends at once") }
+        case TORPOR_ADVISE_DELAY:
+            if advice.time <= 0 { fault("delay with a time of 0 or less") }
         default: break
         }
         if let wanted = Self.question(of: advice.kind), event.kind != wanted.rawValue {

@@ -79,6 +79,8 @@ struct AdviceRules {
             return isAlive(app) ? .change : .refused("it is not running")
         case TORPOR_ADVISE_ADMIT.rawValue:
             return isAnswer(advice, to: TORPOR_EVENT_LAUNCH, event) ?? .idle
+        case TORPOR_ADVISE_DELAY.rawValue where advice.time <= 0:
+            return .refused("its launch cannot be delayed by a time of 0 or less")
         case TORPOR_ADVISE_DELAY.rawValue, TORPOR_ADVISE_REFUSE.rawValue:
             return isAnswer(advice, to: TORPOR_EVENT_LAUNCH, event) ?? .change
         case TORPOR_ADVISE_RESTART.rawValue, TORPOR_ADVISE_GIVE_UP.rawValue:

@@ -35,6 +35,9 @@ package final class Conformance {
     /// Called with a text about the progress, for a line that the next text overwrites.
     package var onProgress: (String) -> Void = { _ in }
 
+    /// Called with each line that the policy writes to standard error.
+    package var onLine: (String) -> Void = { _ in }
+
     package var library: TrustedLibrary!
     var judge = AdviceJudge(wants: 0)
     /// The values that the checks have measured, such as the median time of an answer, for output that programs read.
@@ -81,7 +84,11 @@ package final class Conformance {
     }
 
     /// Starts the policy with this view.
-    func start(_ view: PolicyView) throws(PolicyFailure) -> HostProcess { try tool.start(library, view) }
+    func start(_ view: PolicyView) throws(PolicyFailure) -> HostProcess {
+        let host = try tool.start(library, view)
+        host.onLine = onLine
+        return host
+    }
 
     /// Asks a question, and checks the advice.
     func ask(

@@ -8,13 +8,21 @@ public struct AppLimits: Hashable, Sendable {
     public var memory: UInt64?
     /// The most processes and threads (`pids.max`); nil for no limit.
     public var tasks: UInt64?
+    /// Whether ``tasks`` is a default, which nothing asks for: it is no failure if the kernel cannot limit tasks.
+    public var isDefaultOfTasks: Bool
     /// The most memory in swap, in bytes (`memory.swap.max`), which ``memory`` does not count; nil for no limit.
     public var swap: UInt64?
 
     /// Creates limits; the default is no limits.
-    public init(memory: UInt64? = nil, tasks: UInt64? = nil, swap: UInt64? = nil) {
+    public init(
+        memory: UInt64? = nil,
+        tasks: UInt64? = nil,
+        isDefaultOfTasks: Bool = false,
+        swap: UInt64? = nil
+    ) {
         self.memory = memory
         self.tasks = tasks
+        self.isDefaultOfTasks = isDefaultOfTasks
         self.swap = swap
     }
 
@@ -68,7 +76,9 @@ public struct AppLimits: Hashable, Sendable {
             let file = "pids.max"
             let text = tasks.map { "\($0)" } ?? "max"
             if !File.exists(path + "/" + file) {
-                if tasks != nil { failures.append(ProfileFailure(.tasks, "\(file) \(text) (no pids controller)")) }
+                if tasks != nil, !isDefaultOfTasks {
+                    failures.append(ProfileFailure(.tasks, "\(file) \(text) (no pids controller)"))
+                }
             } else {
                 do throws(Errno) {
                     try File.writeControl(path + "/" + file, text + "\n")

@@ -222,7 +222,7 @@ public final class ProcessTree {
                 result.ended.append(Identity(stat))
             }
         }
-        result.members = ordered(result.members)
+        result.members = Self.ordered(result.members)
         return result
     }
 
@@ -267,24 +267,32 @@ public final class ProcessTree {
                 result.ended.append(Identity(stat))
             }
         }
-        result.members = ordered(result.members)
+        result.members = Self.ordered(result.members)
         return result
     }
 
-    /// Sorts parents before children; otherwise by start time.
-    private func ordered(_ members: [ProcessStat]) -> [ProcessStat] {
+    /// Sorts parents before children; otherwise by start time. An app may have a chain of thousands of processes, each
+    /// the parent of the next, so each process is passed once on the way to the depth of all.
+    static func ordered(_ members: [ProcessStat]) -> [ProcessStat] {
         if members.count < 2 { return members }
         let byPid = Dictionary(members.map { ($0.pid, $0) }, uniquingKeysWith: { first, _ in first })
-        func depth(_ stat: ProcessStat) -> Int {
-            var depth = 0
-            var parent = stat.parent
-            while let above = byPid[parent], depth < members.count {
-                depth += 1
-                parent = above.parent
+        var depths: [Int32: Int] = [:]
+        depths.reserveCapacity(byPid.count)
+        var unknown: [Int32] = []
+        for member in members {
+            // A pid that was reused while the processes were read may close a circle.
+            var pid = member.pid
+            while depths[pid] == nil, let stat = byPid[pid], unknown.count < byPid.count {
+                unknown.append(pid)
+                pid = stat.parent
             }
-            return depth
+            var depth = depths[pid].map { $0 + 1 } ?? 0
+            while let pid = unknown.popLast() {
+                depths[pid] = depth
+                depth += 1
+            }
         }
-        return byPid.values.map { (depth($0), $0) }
+        return byPid.values.map { (depths[$0.pid] ?? 0, $0) }
             .sorted { $0.0 != $1.0 ? $0.0 < $1.0 : ($0.1.startTime, $0.1.pid) < ($1.1.startTime, $1.1.pid) }
             .map { $0.1 }
     }

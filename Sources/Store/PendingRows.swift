@@ -57,7 +57,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
         // Queue the removal unless the row was only queued and is certainly not in the database. A row that the writer
-        // thread is writing right now is neither in `changed` nor in `fresh`, so its removal is queued too.
+        // thread is writing right now is neither in `changed` nor in `fresh`, and one whose write has failed is not in
+        // `fresh`, so their removal is queued too.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
@@ -69,18 +70,17 @@ struct PendingRows<Row: StoredRow>: Sendable {
         }
     }
 
-    /// Queues the rows of `older` again, because they could not be written. Rows of removed apps are not queued again.
+    /// Queues the rows of `older` again, because their write has failed. Rows of removed apps are not queued again.
     /// If a newer row with the same key was queued since, the newer one is kept.
+    ///
+    /// None of these rows is fresh any longer. SQLite may report an error after it has written a complete transaction
+    /// to the write-ahead log, for instance if fsync(2) fails: when the database is opened again, it contains the rows.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
-        for (key, row) in older.changed where changed[key] == nil {
+        for (key, row) in older.changed where changed[key] == nil && !removed.contains(key) {
             if row.leavesWithApp, apps.contains(row.rowApp) { continue }
-            if removed.contains(key) {
-                if older.fresh.contains(key) { removed.remove(key) }
-                continue
-            }
             changed[key] = row
         }
-        fresh.formUnion(older.fresh.filter { changed[$0] != nil })
+        fresh.subtract(older.changed.keys)
         removed.formUnion(older.removed.filter { changed[$0] == nil })
     }
 }

@@ -136,7 +136,8 @@ final class StoreWriter {
     /// Opens the file for reading and writing.
     ///
     /// At the start, the open is retried after errors. Without a retry, the file would be opened read-only, which
-    /// ignores its write-ahead log, and torpord would use outdated content.
+    /// ignores its write-ahead log, and torpord would use outdated content. This includes a refusal, because SQLite
+    /// reports a shortage of descriptors as one.
     private func open() throws(DatabaseError) -> StoreFile {
         var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
@@ -144,9 +145,8 @@ final class StoreWriter {
                 return try StoreFile(place, holds: isHeld)
             } catch {
                 tries -= 1
-                guard tries > 0, error.kind == .input || error.kind == .full || error.kind == .other else {
-                    throw error
-                }
+                let mayPass = [.input, .full, .refused, .other].contains(error.kind)
+                guard tries > 0, mayPass else { throw error }
             }
         }
     }

@@ -46,7 +46,9 @@ public struct JournalPlace: Hashable, Sendable {
     }
 
     /// The fields of an entry that ``mayHave(_:ofUser:)`` reads.
-    public static let fields = ["_SYSTEMD_OWNER_UID", "_SYSTEMD_CGROUP", "_UID"]
+    public static let fields = [
+        "_SYSTEMD_OWNER_UID", "_SYSTEMD_CGROUP", "_SYSTEMD_UNIT", "_SYSTEMD_USER_UNIT", "_UID",
+    ]
 
     /// Whether a process of the app may have written an entry of the journal. Every user can write entries with the
     /// app's identifier, but journald itself determines the fields that tell the process.
@@ -61,11 +63,15 @@ public struct JournalPlace: Hashable, Sendable {
         if let cgroup, let group = entry["_SYSTEMD_CGROUP"]?.stringValue {
             return "\(group)/".contains("/\(cgroup)/")
         }
-        // journald cannot find the cgroup of a process that has ended. Processes of an app of root may have changed
-        // their user, so without a cgroup of the app nothing is known of them.
+        // journald cannot find the cgroup of a process that has ended.
         let own = self.account == nil ? supervisor : account
-        guard let uid = entry["_UID"]?.stringValue, let own, cgroup != nil || own != 0 else { return true }
-        return uid == String(own) || uid == String(supervisor)
+        guard let uid = entry["_UID"]?.stringValue, let own else { return true }
+        if uid == String(own) || uid == String(supervisor) { return true }
+        // Processes of an app of root may have changed their user. Where apps have no cgroups, they are in the
+        // supervisor's unit, which no other user's processes are in but those of other apps.
+        let field = user == nil ? "_SYSTEMD_UNIT" : "_SYSTEMD_USER_UNIT"
+        guard cgroup == nil, own == 0, let unit = entry[field]?.stringValue else { return false }
+        return units.contains { $0.utf8.elementsEqual(unit.utf8) }
     }
 
     /// The shell command that shows the app's output.

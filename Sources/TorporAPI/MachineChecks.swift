@@ -75,7 +75,10 @@ public struct MachineChecks {
             "memory is counted per process, torpord and not the kernel enforces memory_limit, once a second, and "
                 + "memory_high and memory_low have no effect"
         ),
-        ("pids", "pids.max", "limits.tasks has no effect"),
+        (
+            "pids", "pids.max" + (TaskRoom.ofOneApp.map { ": \($0) tasks for an app without limits.tasks" } ?? ""),
+            "limits.tasks has no effect, and nothing keeps an app from using up the machine's processes"
+        ),
     ]
 
     /// Checks of the controllers of apps' cgroups. The first check lists the available controllers, and each further

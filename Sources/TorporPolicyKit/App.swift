@@ -150,6 +150,10 @@ public struct App {
     /// state for it since.
     @inlinable
     public var isSentAway: Bool { has(12) }
+    /// Whether the event that last woke the app came over a socket whose traffic cannot be measured: a Unix or vsock
+    /// connection, a datagram, or a socket in another network namespace. ``lastUse`` says when a connection woke it.
+    @inlinable
+    public var isWokenUntraced: Bool { has(13) }
 
     @inlinable
     func has(_ bit: UInt32) -> Bool { raw.pointee.flags >> bit & 1 != 0 }
@@ -174,14 +178,14 @@ public struct App {
         let permille = field(\.cpu_permille, else: .max)
         return permille == .max ? nil : Int(permille)
     }
-    /// How many TCP connections the app has; nil if unknown.
+    /// How many TCP connections the app has, and how many connections clients have to its Unix sockets; nil if unknown.
     @inlinable
     public var connections: Int? {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
     /// When one of the app's connections last carried data, or a connection to one of its ports was closed; nil if
-    /// unknown.
+    /// unknown. Of Unix sockets only connections that were open when the app was measured are known.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }
     /// When the app last sent WATCHDOG=1.

@@ -41,6 +41,13 @@ public struct Transfer: Hashable, Sendable {
         }
     }
 
+    /// The most Unicode scalars of a text from a server or torpor-transfer that are stored. A limit on characters
+    /// (grapheme clusters) would bound nothing: a single one may have any number of scalars.
+    private static let longestText = 512
+
+    /// The beginning of a text from a server or torpor-transfer, as far as it is stored.
+    public static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(longestText)) }
+
     /// What torpor-transfer is told to transfer. For a download, this includes the server's latest identification of
     /// the file's version (such as its ETag); for an upload, the size and time of the file that is sent.
     public var order: TransferOrder

@@ -10,11 +10,11 @@ import TransferProtocol
 public struct TransferQueue: Sendable {
     /// How many transfers may run at the same time.
     public struct Limits: Hashable, Sendable {
-        /// The limit for all apps together.
+        /// The limit for all apps together. A user whose apps have no running transfer may exceed it with one.
         public var connections: Int
         /// The limit for one app.
         public var perApp: Int
-        /// The limit for one server.
+        /// The limit for the apps of one user at one server.
         public var perServer: Int
 
         /// Creates limits from their values.
@@ -60,7 +60,8 @@ public struct TransferQueue: Sendable {
     private var alarms = Heap<Alarm>()
     private var waiting: [Transfer.Cause: Set<Int64>] = [:]
     private var runningOfApp: [String: Int] = [:]
-    private var runningOfServer: [String: Int] = [:]
+    /// For each server, the number of running transfers of each app.
+    private var runningOfServer: [String: [String: Int]] = [:]
     private var runningIDs: Set<Int64> = []
     /// For each app, the value of a counter when one of its transfers was last chosen. Apps with lower values come
     /// first, so that apps take turns.
@@ -175,8 +176,7 @@ public struct TransferQueue: Sendable {
         stamps[transfer.id] = nil
         if case .waiting(let cause, _) = transfer.state { waiting[cause]?.remove(transfer.id) }
         guard runningIDs.remove(transfer.id) != nil else { return }
-        Self.count(&runningOfApp, transfer.app, -1)
-        Self.count(&runningOfServer, transfer.server, -1)
+        countRunning(transfer, -1)
     }
 
     private mutating func place(_ transfer: Transfer) {
@@ -194,8 +194,7 @@ public struct TransferQueue: Sendable {
             )
         case .running:
             runningIDs.insert(transfer.id)
-            Self.count(&runningOfApp, transfer.app, 1)
-            Self.count(&runningOfServer, transfer.server, 1)
+            countRunning(transfer, 1)
         case .waiting(let cause, let until):
             waiting[cause, default: []].insert(transfer.id)
             if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
@@ -214,6 +213,12 @@ public struct TransferQueue: Sendable {
         }
     }
 
+    private mutating func countRunning(_ transfer: Transfer, _ change: Int) {
+        Self.count(&runningOfApp, transfer.app, change)
+        Self.count(&runningOfServer[transfer.server, default: [:]], transfer.app, change)
+        if runningOfServer[transfer.server]?.isEmpty ?? false { runningOfServer[transfer.server] = nil }
+    }
+
     private static func count(_ counts: inout [String: Int], _ key: String, _ change: Int) {
         let count = counts[key, default: 0] + change
         counts[key] = count == 0 ? nil : count
@@ -223,25 +228,38 @@ public struct TransferQueue: Sendable {
 
     /// The next transfer to run; nil if there is none. The caller must then set its state to running.
     ///
-    /// Apps in the foreground come first; otherwise apps take turns. Within an app, transfers of higher priority come
-    /// first, then earlier requests.
+    /// Apps in the foreground come first, then those of users with fewer running transfers; apps that are equal in this
+    /// take turns. Within an app, transfers of higher priority come first, then earlier requests.
+    ///
+    /// A transfer may last for days, since its server or its own torpor-transfer process determines how fast it is. So
+    /// no user's transfers may keep those of another user waiting: one transfer of each user may always run, and places
+    /// at a server are counted per user.
     ///
     /// - Parameters:
     ///   - isInForeground: whether an app is in the foreground.
+    ///   - user: the user that an app runs as.
     ///   - mayRun: whether a transfer of this app and kind may run now.
     public mutating func next(
         _ limits: Limits,
         isInForeground: (String) -> Bool,
+        user: (String) -> String,
         mayRun: (_ app: String, _ kind: Transfer.Kind) -> Bool
     ) -> Transfer? {
-        guard runningIDs.count < limits.connections else { return nil }
-        let order = lanes.keys.map { (isBehind: !isInForeground($0), turn: turns[$0, default: 0], app: $0) }
-            .sorted { one, other in
-                if one.isBehind != other.isBehind { return other.isBehind }
-                return one.turn != other.turn ? one.turn < other.turn : one.app < other.app
-            }
-        for (_, _, app) in order where runningOfApp[app, default: 0] < limits.perApp {
-            guard let id = first(of: app, limits, mayRun) else { continue }
+        let isFull = runningIDs.count >= limits.connections
+        var runningOfUser: [String: Int] = [:]
+        for (app, count) in runningOfApp { runningOfUser[user(app), default: 0] += count }
+        let order = lanes.keys.map { app in
+            (
+                isBehind: !isInForeground(app), running: runningOfUser[user(app), default: 0],
+                turn: turns[app, default: 0], app: app
+            )
+        }.sorted { one, other in
+            if one.isBehind != other.isBehind { return other.isBehind }
+            if one.running != other.running { return one.running < other.running }
+            return one.turn != other.turn ? one.turn < other.turn : one.app < other.app
+        }
+        for (_, running, _, app) in order where runningOfApp[app, default: 0] < limits.perApp {
+            guard !isFull || running == 0, let id = first(of: app, limits, user, mayRun) else { continue }
             lastStamp += 1
             turns[app] = lastStamp
             return transfers[id]
@@ -249,7 +267,13 @@ public struct TransferQueue: Sendable {
         return nil
     }
 
-    private mutating func first(of app: String, _ limits: Limits, _ mayRun: (String, Transfer.Kind) -> Bool) -> Int64? {
+    private mutating func first(
+        of app: String,
+        _ limits: Limits,
+        _ user: (String) -> String,
+        _ mayRun: (String, Transfer.Kind) -> Bool
+    ) -> Int64? {
+        let owner = user(app)
         var best: Place?
         for lane in Array((lanes[app] ?? [:]).keys) {
             while let place = lanes[app]?[lane]?.first, stamps[place.id] != place.stamp {
@@ -259,9 +283,10 @@ public struct TransferQueue: Sendable {
                 lanes[app]?[lane] = nil
                 continue
             }
-            guard runningOfServer[lane.server, default: 0] < limits.perServer, mayRun(app, lane.kind) else {
-                continue
+            let running = (runningOfServer[lane.server] ?? [:]).reduce(0) { sum, entry in
+                user(entry.key) == owner ? sum + entry.value : sum
             }
+            guard running < limits.perServer, mayRun(app, lane.kind) else { continue }
             if best.map({ place < $0 }) ?? true { best = place }
         }
         return best?.id

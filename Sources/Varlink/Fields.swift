@@ -48,8 +48,8 @@ public struct Fields {
 
     private func index(of name: String) -> Int? {
         let next = place.next
-        if next < object.members.count, object.members[next].name == name { return next }
-        return object.members.firstIndex { $0.name == name }
+        if next < object.members.count, object.members[next].isNamed(name) { return next }
+        return object.members.firstIndex { $0.isNamed(name) }
     }
 
     private func required<T>(_ name: String, _ value: T?) throws(FieldError) -> T {

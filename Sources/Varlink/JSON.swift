@@ -108,6 +108,13 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
             self.name = name
             self.value = value
         }
+
+        /// Whether the member has this name, by its bytes: `==` would also find a member that is named by U+212A, the
+        /// Kelvin sign, for “K”.
+        @inline(__always)
+        func isNamed(_ other: String) -> Bool {
+            name.utf8.count == other.utf8.count && name.utf8.elementsEqual(other.utf8)
+        }
     }
 
     /// All members in order.
@@ -135,11 +142,11 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// The value of the member with this name. Setting nil removes the member; a member with a new name is appended.
     public subscript(name: String) -> JSON? {
         get {
-            for member in members where member.name == name { return member.value }
+            for member in members where member.isNamed(name) { return member.value }
             return nil
         }
         set {
-            let index = members.firstIndex { $0.name == name }
+            let index = members.firstIndex { $0.isNamed(name) }
             switch (index, newValue) {
             case (let index?, let value?): members[index].value = value
             case (let index?, nil): members.remove(at: index)

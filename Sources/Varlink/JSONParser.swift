@@ -179,11 +179,7 @@ private struct JSONParser {
             }
             let (word, bit) = (Int(sum / 64), UInt64(1) << UInt64(sum % 64))
             if sums[word] & bit != 0 {
-                let length = name.utf8.count
-                let isKnown = members.contains {
-                    $0.name.utf8.count == length && $0.name.utf8.elementsEqual(name.utf8)
-                }
-                if isKnown { return false }
+                if members.contains(where: { $0.isNamed(name) }) { return false }
             }
             sums[word] |= bit
             return true

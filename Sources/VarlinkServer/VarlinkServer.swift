@@ -24,23 +24,31 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     }
 }
 
-/// State shared by servers on several sockets.
+/// What servers on several sockets share, so that each of a thousand sockets takes little memory.
 public final class VarlinkService {
     let interface: VarlinkServiceInterface
+    /// The limits of each server.
+    let limits: VarlinkServer.Limits
+    let ownUser = Users.effectiveUID
     /// The accounts by uid, for users that are not exempt.
     private var shares: [UInt32: UserShare] = [:]
     /// The buffer for reading. All connections share it, since only one of them reads at a time.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
     /// Creates a service with these interfaces.
-    public init(info: VarlinkServiceInfo, interfaces: [VarlinkInterface]) {
+    public init(
+        info: VarlinkServiceInfo,
+        interfaces: [VarlinkInterface],
+        limits: VarlinkServer.Limits = VarlinkServer.Limits()
+    ) {
         interface = VarlinkServiceInterface(info: info, interfaces: interfaces)
+        self.limits = limits
     }
 
     deinit { buffer.deallocate() }
 
     /// The account of a user; creates it if the user has none.
-    func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
+    func share(of uid: UInt32, _ loop: EventLoop) -> UserShare {
         if let share = shares[uid] { return share }
         if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }
         let share = UserShare(loop, limits)
@@ -93,22 +101,35 @@ public final class VarlinkServer {
 
     /// Handles calls of the registered interfaces' methods. The handler must finish each ``Reply``, before it returns
     /// or later.
-    public var handler: (VarlinkCall, Peer, Reply) -> Void = { call, _, reply in
-        reply.fail(VarlinkErrorName.methodNotImplemented, ["method": .string(call.method)])
+    public var handler: (VarlinkCall, Peer, Reply) -> Void {
+        get { table.handler }
+        set { table.handler = newValue }
     }
 
     /// Called with the connection's number (``Reply/connection``) when it has closed.
-    public var onDisconnect: ((UInt64) -> Void)?
+    public var onDisconnect: ((UInt64) -> Void)? {
+        get { table.onDisconnect }
+        set { table.onDisconnect = newValue }
+    }
     /// Called when a client sends something on a connection whose call is still being answered, if the connection was
     /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
     /// being answered ends with the error, and so does the connection.
-    public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
+    public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)? {
+        get { table.strayCall }
+        set { table.strayCall = newValue }
+    }
     /// Called once for a connection if a client has sent a whole JSON object with a newline instead of a NUL behind it.
     /// The server keeps waiting for the NUL.
-    public var unterminated: ((Peer) -> Void)?
+    public var unterminated: ((Peer) -> Void)? {
+        get { table.unterminated }
+        set { table.unterminated = newValue }
+    }
     /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
     /// refused client, but replies with the error and closes the connection.
-    public var refusal: ((Peer) -> Refusal?)?
+    public var refusal: ((Peer) -> Refusal?)? {
+        get { table.refusal }
+        set { table.refusal = newValue }
+    }
 
     /// The error for a refused client.
     public struct Refusal {
@@ -126,8 +147,8 @@ public final class VarlinkServer {
 
     /// The socket's path.
     public var path: String { place.text }
-    /// The limits that the server was created with.
-    public let limits: Limits
+    /// The limits of the server's service.
+    public var limits: Limits { service.limits }
 
     let loop: EventLoop
     private let place: SharedPath
@@ -138,19 +159,25 @@ public final class VarlinkServer {
     /// The listening socket, which the keeper can hold as well: while no server accepts connections, clients wait in
     /// this socket's backlog.
     public private(set) var listener: Descriptor
-    private let ownUser: UInt32
     private var source: IOSource?
-    private var pause: TimerSource?
     private var isAccepting = true
     /// Whether the kernel refuses descriptors that clients send.
     private var refusesDescriptors = false
-    private var connections: [UInt64: Connection] = [:]
-    private var connectionsOfUser: [UInt32: Int] = [:]
-    private var ownShare: UserShare?
-    /// The number of refused clients, which have their own limit and so cannot lock out others.
-    private var refusedConnections = 0
-    private var lastConnection: UInt64 = 0
+    /// Nil until the server has its first client, or a handler.
+    private var clients: ClientTable?
+    /// Sets the handlers; nil when that is done.
+    private var setUp: ((VarlinkServer) -> Void)?
     var buffer: UnsafeMutableRawBufferPointer { service.buffer }
+
+    private var table: ClientTable {
+        if let clients { return clients }
+        let made = ClientTable()
+        clients = made
+        let setUp = setUp
+        self.setUp = nil
+        setUp?(self)
+        return made
+    }
 
     /// Listens on `path`. Creates the directory (0755) if necessary, and replaces a stale socket.
     ///
@@ -164,28 +191,28 @@ public final class VarlinkServer {
         interfaces: [VarlinkInterface],
         limits: Limits = Limits()
     ) throws(VarlinkServerError) {
-        let service = VarlinkService(info: info, interfaces: interfaces)
-        try self.init(loop: loop, path: SharedPath(path), taking: held, service: service, limits: limits)
+        let service = VarlinkService(info: info, interfaces: interfaces, limits: limits)
+        try self.init(loop: loop, path: SharedPath(path), taking: held, service: service)
     }
 
     /// Creates a server on one of several sockets of a service. `owner`: the owner of the socket's file, which only
-    /// root can set.
+    /// root can set. `setUp` is called before the first client is served, and sets the handlers: a server that never
+    /// has a client takes no memory for them.
     public init(
         loop: EventLoop,
         path: SharedPath,
         taking held: Descriptor? = nil,
         service: VarlinkService,
-        limits: Limits = Limits(),
         mode: UInt32 = 0o666,
-        owner: (uid: UInt32, gid: UInt32)? = nil
+        owner: (uid: UInt32, gid: UInt32)? = nil,
+        setUp: ((VarlinkServer) -> Void)? = nil
     ) throws(VarlinkServerError) {
         self.loop = loop
         self.place = path
-        self.limits = limits
         self.service = service
         self.mode = mode
         self.owner = owner
-        self.ownUser = Users.effectiveUID
+        self.setUp = setUp
         if let held { listener = held } else { listener = try Self.listen(path: path.text, mode: mode, owner: owner) }
         try watch()
     }
@@ -196,8 +223,9 @@ public final class VarlinkServer {
         // The kernel supports this only since Linux 6.16.
         refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {
-            source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
-                self?.acceptConnections()
+            // `unowned` is safe, because the watch ends when this object is destroyed.
+            source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [unowned self] _ in
+                self.acceptConnections()
             }
         } catch {
             throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
@@ -220,7 +248,7 @@ public final class VarlinkServer {
     }
 
     /// The number of clients.
-    public var connectionCount: Int { connections.count }
+    public var connectionCount: Int { clients?.connections.count ?? 0 }
 
     /// Stops listening, removes the socket and drops all clients. A second call does nothing. With `leavingSocket`
     /// the path stays for the process that takes over the listening socket: clients can connect and wait.
@@ -228,8 +256,8 @@ public final class VarlinkServer {
         guard let source else { return }
         source.cancel()
         self.source = nil
-        pause?.cancel()
-        pause = nil
+        clients?.pause?.cancel()
+        clients?.pause = nil
         listener.close()
         if !leavingSocket { try? File.remove(path) }
         closeConnections()
@@ -237,18 +265,21 @@ public final class VarlinkServer {
 
     /// Closes every connection, but keeps listening.
     public func closeConnections() {
-        for connection in Array(connections.values) { connection.close() }
+        guard let clients else { return }
+        for connection in Array(clients.connections.values) { connection.close() }
     }
 
     /// From now on, a call that the client sends on this connection before its current call is answered does not wait:
     /// it is reported to ``strayCall``.
-    public func refuseCalls(on connection: UInt64) { connections[connection]?.refuseCalls() }
+    public func refuseCalls(on connection: UInt64) { clients?.connections[connection]?.refuseCalls() }
 
     /// Ends one connection.
-    public func close(connection: UInt64) { connections[connection]?.close() }
+    public func close(connection: UInt64) { clients?.connections[connection]?.close() }
 
     /// Whether the client of a connection is still connected.
-    public func isConnected(_ connection: UInt64) -> Bool { connections[connection].map { !$0.isHungUp } ?? false }
+    public func isConnected(_ connection: UInt64) -> Bool {
+        clients?.connections[connection].map { !$0.isHungUp } ?? false
+    }
 
     private static func listen(
         path: String,
@@ -326,24 +357,26 @@ public final class VarlinkServer {
     /// Stops accepting for a moment. If accept fails, the socket stays readable, and the loop would spin.
     private func pauseAccepting() {
         source?.setEvents([])
-        if pause == nil {
-            pause = try? loop.timer { [weak self] in
+        let table = table
+        if table.pause == nil {
+            table.pause = try? loop.timer { [weak self] in
                 guard let self else { return }
                 source?.setEvents(isAccepting ? .readable : [])
             }
         }
-        pause?.arm(at: loop.now + .milliseconds(100))
+        table.pause?.arm(at: loop.now + .milliseconds(100))
     }
 
     private func open(_ socket: Descriptor) {
         guard let credentials = try? Sockets.peer(socket.raw) else { return }
         let began = loop.now
-        let isTrusted = !limits.trustsNobody && (credentials.uid == 0 || credentials.uid == ownUser)
-        guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
+        let (table, limits) = (table, service.limits)
+        let isTrusted = !limits.trustsNobody && (credentials.uid == 0 || credentials.uid == service.ownUser)
+        guard table.connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
         let share = isTrusted ? nil : share(of: credentials.uid)
         defer { share?.spend(loop.now - began) }
         if let share {
-            let count = connectionsOfUser[credentials.uid, default: 0]
+            let count = table.connectionsOfUser[credentials.uid, default: 0]
             guard count < limits.connectionsOfUser, !share.isAtEnd else { return }
         }
         let peer = Peer(
@@ -352,11 +385,11 @@ public final class VarlinkServer {
             gid: credentials.gid,
             groups: credentials.groups
         )
-        let refusal = refusal?(peer)
-        guard refusal == nil || refusedConnections < limits.connections / 4 else { return }
-        lastConnection += 1
+        let refusal = table.refusal?(peer)
+        guard refusal == nil || table.refusedConnections < limits.connections / 4 else { return }
+        table.lastConnection += 1
         let connection = Connection(
-            number: lastConnection,
+            number: table.lastConnection,
             socket: socket,
             peer: peer,
             refusal: refusal,
@@ -364,30 +397,30 @@ public final class VarlinkServer {
             server: self
         )
         guard let connection else { return }
-        connections[lastConnection] = connection
-        connectionsOfUser[credentials.uid, default: 0] += 1
-        if refusal != nil { refusedConnections += 1 }
+        table.connections[connection.number] = connection
+        table.connectionsOfUser[credentials.uid, default: 0] += 1
+        if refusal != nil { table.refusedConnections += 1 }
     }
 
     private func share(of uid: UInt32) -> UserShare {
-        guard limits.countsTogether else { return service.share(of: uid, loop, limits) }
-        if let ownShare { return ownShare }
-        let share = UserShare(loop, limits)
-        ownShare = share
+        guard service.limits.countsTogether else { return service.share(of: uid, loop) }
+        if let share = table.share { return share }
+        let share = UserShare(loop, service.limits)
+        table.share = share
         return share
     }
 
     func forget(_ connection: Connection) {
-        guard connections.removeValue(forKey: connection.number) != nil else { return }
-        let count = connectionsOfUser[connection.peer.uid, default: 1] - 1
-        connectionsOfUser[connection.peer.uid] = count == 0 ? nil : count
-        if connection.isRefused { refusedConnections -= 1 }
-        onDisconnect?(connection.number)
+        guard let clients, clients.connections.removeValue(forKey: connection.number) != nil else { return }
+        let count = clients.connectionsOfUser[connection.peer.uid, default: 1] - 1
+        clients.connectionsOfUser[connection.peer.uid] = count == 0 ? nil : count
+        if connection.isRefused { clients.refusedConnections -= 1 }
+        clients.onDisconnect?(connection.number)
     }
 
     /// Answers the standard methods of every service; passes other calls to the handler.
     func dispatch(_ call: VarlinkCall, from connection: Connection, _ reply: Reply) {
         if service.interface.answer(call, reply) { return }
-        handler(call, connection.peer, reply)
+        table.handler(call, connection.peer, reply)
     }
 }

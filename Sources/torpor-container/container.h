@@ -41,6 +41,9 @@ void leave_to_container(void);
 
 int start_container(const struct order *order);
 
+/* Whether this is a folder of the user that this process runs as, so that the user has written what is in it. */
+bool is_ours(const char *folder);
+
 /* Paths and first lines of files in a folder. `place` returns false if the path is too long (PATH_MAX),
    `read_line` if the file or the line is missing. */
 bool place(char *path, const char *folder, const char *name);
@@ -63,6 +66,9 @@ bool remove_rootless_network(const char *folder);
 
 /* Deletes the rules of nftables that netavark made for the published ports of a container with these addresses. */
 void delete_nftables_rules(char addresses[][ADDRESS_SIZE], int count);
+
+/* The name of the folder for the temporary files of a pull begins with this. */
+#define PULL_PREFIX "torpor-pull-"
 
 /* Removes the folder with the temporary files of an interrupted pull. */
 void remove_pulled(const char *folder);

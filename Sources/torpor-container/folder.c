@@ -9,7 +9,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+bool is_ours(const char *folder) {
+    struct stat status;
+    return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+}
 
 bool place(char *path, const char *folder, const char *name) {
     return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;

@@ -20,11 +20,11 @@
 //
 // `rootless` is the part of `remove` that must run where rootless podman mounts its network namespaces.
 //
-// FOLDER belongs to the app, and is kept until the machine shuts down. Its files: `id` contains the container's ID;
-// `bundle` the path of the folder that podman removes together with the container; `pull` the path of the folder for
-// the temporary files of a pull in progress. `begun` exists while `podman run` runs, and `namespaces` lists the
-// network namespaces that podman had before. OWNER is a label of the container: a container of the same NAME with
-// another owner is never touched.
+// FOLDER belongs to the app's user, and is kept until the machine shuts down or the app gets another user. Its files:
+// `id` contains the container's ID; `bundle` the path of the folder that podman removes together with the container;
+// `pull` the path of the folder for the temporary files of a pull in progress. `begun` exists while `podman run` runs,
+// and `namespaces` lists the network namespaces that podman had before. OWNER is a label of the container: a container
+// of the same NAME with another owner is never touched.
 
 #include "container.h"
 

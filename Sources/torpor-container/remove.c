@@ -100,13 +100,17 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 void remove_pulled(const char *folder) {
     char path[PATH_MAX];
     if (!read_line(folder, "pull", path, sizeof path)) return;
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    const char *name = strrchr(path, '/');
+    if (name != NULL && strncmp(name + 1, PULL_PREFIX, sizeof PULL_PREFIX - 1) == 0)
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     delete(folder, "pull");
 }
 
 bool remove_container(const char *folder) {
     char id[128], bundle[PATH_MAX];
     struct stat status;
+    // The files say what is deleted. If the app ran as another user, who has written them, nothing of it is this user's.
+    if (!is_ours(folder)) return true;
     remove_pulled(folder);
     if (!undo_run(folder)) return false;
     if (!read_line(folder, "id", id, sizeof id)) return true;

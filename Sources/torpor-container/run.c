@@ -143,7 +143,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     pulled_image = order->image;
     const char *usual = getenv("TMPDIR") != NULL ? strdup(getenv("TMPDIR")) : NULL;
     char folder[PATH_MAX];
-    bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
+    bool has_folder = snprintf(folder, sizeof folder, "%s/" PULL_PREFIX "XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
     // Write down the folder's path: if this process is killed together with podman, `torpor-container remove` deletes
     // the folder.

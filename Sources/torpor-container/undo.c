@@ -263,7 +263,7 @@ static void remove_network(const char *folder, const char *id) {
 }
 
 bool remove_rootless_network(const char *folder) {
-    if (!use_rootless_namespaces()) return false;
+    if (!is_ours(folder) || !use_rootless_namespaces()) return false;
     remove_network(folder, NULL);
     return true;
 }

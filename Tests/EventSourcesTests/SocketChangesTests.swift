@@ -113,6 +113,48 @@ import Testing
         try events.wait(for: .background, of: "b")
     }
 
+    /// Whether a copy of a socket, as a process may have kept it, hears nothing any more of who connects.
+    private func isDeaf(_ copy: Descriptor) -> Bool {
+        !Descriptor.readiness(copy.raw).isDisjoint(with: ListeningSocket.shutDown)
+    }
+
+    @Test("An app of another user gets a socket of its own, not one that a process of the former app may still have")
+    func otherUser() throws {
+        let port = try TestPort()
+        let toml = ["a", "b"].map { name in
+            "[apps.\(name)]\nexec = [\"/bin/true\"]\nsockets = [{ stream = \"\(port.text)\" }]\n"
+        }
+        let events = try FakeEvents(real: toml[0] + "[apps.b]\nexec = [\"/bin/true\"]\nuser = \"nobody\"")
+        let copy = try #require(events.sockets("a").first?.descriptor).duplicate()
+        try events.configure(toml[1] + "user = \"nobody\"\n")
+        try events.remove("a")
+        let its = try #require(events.sockets("b").first?.descriptor)
+        #expect(try File.status(descriptor: its.raw).inode != File.status(descriptor: copy.raw).inode)
+        #expect(isDeaf(copy))
+        _ = try port.connect()
+        try events.wait(for: .background, of: "b")
+    }
+
+    @Test("An app that is launched as another user gets new sockets", arguments: [false, true])
+    func newUser(hasFile: Bool) throws {
+        let (port, folder) = (try TestPort(), try TestFolder())
+        let address = hasFile ? folder("a") : port.text
+        let events = try FakeEvents(real: Self.web("stream = \"\(address)\""))
+        let web = events.shell.app("web")
+        func inode() throws -> UInt64 {
+            let passed = try events.wakes.sockets.passed(to: web)
+            return try File.status(descriptor: passed[0].descriptor).inode
+        }
+        let first = try inode()
+        #expect(try inode() == first)
+        let copy = try #require(events.sockets("web").first?.descriptor).duplicate()
+        web.specification.user = "nobody"
+        let second = try inode()
+        #expect(second != first && isDeaf(copy))
+        #expect(try inode() == second)
+        #expect(events.host.held.values.flatMap { $0 } == events.sockets("web").compactMap(\.descriptor?.raw))
+    }
+
     @Test("What an earlier torpord bound is gone on with, and the connections that wait there")
     func takenOver() throws {
         let port = try TestPort()

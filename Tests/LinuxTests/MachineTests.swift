@@ -16,6 +16,15 @@ func reading<Result>(_ files: [String: String], _ body: (_ root: String) throws 
 }
 
 @Suite("What the kernel says of the machine") struct MachineTests {
+    @Test("an app's room for tasks is a share of the smallest limit, but no less than small machines need")
+    func taskRoom() {
+        #expect(TaskRoom.share(of: ["32768\n", "192731\n", nil]) == 4915)
+        #expect(TaskRoom.share(of: ["4194304\n", "192731\n", "max\n"]) == 28909)
+        #expect(TaskRoom.share(of: ["4194304\n", "192731\n", "2048\n"]) == 512)
+        #expect(TaskRoom.share(of: ["18446744073709551615\n"]) == 2_767_011_611_056_432_742)
+        #expect(TaskRoom.share(of: [nil, "max\n", ""]) == nil)
+    }
+
     @Test("pressure is read in hundredths of a percent, and there is none where the kernel keeps none")
     func pressure() throws {
         let files = [

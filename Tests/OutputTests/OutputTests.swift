@@ -31,10 +31,12 @@ final class Folder {
 final class Owner: OutputCaptureDelegate {
     let log: LogFile
     var troubles: [String] = []
+    /// How many batches were written.
+    var arrivals = 0
 
     init(_ log: LogFile) { self.log = log }
     func outputLog(_ capture: OutputCapture) -> LogFile { log }
-    func outputArrived(_ capture: OutputCapture) {}
+    func outputArrived(_ capture: OutputCapture) { arrivals += 1 }
     func outputRenewed(_ capture: OutputCapture) {}
     func outputTroubled(_ capture: OutputCapture, _ sentence: String) { troubles.append(sentence) }
 }
@@ -46,6 +48,7 @@ final class Rig {
     let capture: OutputCapture
     private let owner: Owner
     var troubles: [String] { owner.troubles }
+    var arrivals: Int { owner.arrivals }
 
     init(
         _ folder: Folder,

@@ -38,7 +38,7 @@ struct ServerTests {
         pass(.seconds(600), on: bench)
         #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
         #expect(
-            bench.reasons == ["not used for 10 min: no TCP connection, no data at all, hardly any processor time"]
+            bench.reasons == ["not used for 10 min: no connection, no data at all, hardly any processor time"]
         )
         #expect(try bench.comes("web", to: .background) == [])
         pass(.seconds(5), on: bench)
@@ -358,7 +358,7 @@ struct ServerTests {
         #expect(bench.reasons == ["it is in use: data came 2 s ago"])
         bench.change("other") { $0.connections = 2 }
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "other") == ["other is granted 600 s"])
-        #expect(bench.reasons == ["it is in use: 2 TCP connections are open"])
+        #expect(bench.reasons == ["it is in use: 2 connections are open"])
         bench.change("other") {
             $0.connections = 0
             $0.last_traffic = .min

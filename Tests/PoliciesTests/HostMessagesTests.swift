@@ -290,9 +290,10 @@ struct HostMessagesTests {
 
     @Test func theLastLineIsTheLastThatSaysSomething() {
         func last(_ parts: String...) -> String {
-            var line = LastLine()
-            for part in parts { Array(part.utf8).withUnsafeBytes { line.take($0) } }
-            return line.text
+            var lines = PolicyLines()
+            for part in parts { _ = Array(part.utf8).withUnsafeBytes { lines.take($0) } }
+            _ = lines.finish()
+            return lines.last
         }
         #expect(last() == "" && last("\n\n") == "")
         #expect(last("one\ntwo\n \n") == "two")
@@ -300,5 +301,15 @@ struct HostMessagesTests {
         #expect(last("  what():  boom\n") == "what():  boom")
         #expect(last(String(repeating: "x", count: 5000)).count == 512)
         #expect(last(String(repeating: "x\n", count: 5000), "end") == "end")
+    }
+
+    @Test func linesComeWhenTheyEnd() {
+        var lines = PolicyLines()
+        func take(_ text: String) -> [String] { Array(text.utf8).withUnsafeBytes { lines.take($0) } }
+        #expect(take("one\n\n  tw") == ["one"])
+        #expect(take("o\r\nthree\u{1B}[2J\nfour") == ["two", "three\u{FFFD}[2J"])
+        let ends = [lines.finish(), lines.finish()]
+        #expect(ends == ["four", nil] && lines.last == "four")
+        #expect(take(String(repeating: "x", count: 9000) + "\nnext\n").map(\.utf8.count) == [512, 4])
     }
 }

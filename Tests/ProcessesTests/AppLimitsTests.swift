@@ -73,6 +73,7 @@ import Testing
                     "memory.max (no memory controller)", "pids.max 9 (no pids controller)",
                 ]
             )
+            #expect(write(AppLimits(tasks: 4915, isDefaultOfTasks: true), path, AppLimits()) == [])
             #expect(File.exists(path + "/memory.max") == false)
         }
     }

@@ -95,3 +95,37 @@ import Testing
         }
     }
 }
+
+/// A member of an app as /proc describes it.
+private func member(_ pid: Int, below parent: Int, startTime: Int) throws -> ProcessStat {
+    let line =
+        "\(pid) (a) S \(parent) 43 44 0 -1 4194560 1 2 3 4 100 200 300 400 20 0 1 0 \(startTime) 1000 77 "
+        + "18446744073709551615"
+    return try #require(Array(line.utf8).withUnsafeBytes { ProcessStat(parsing: $0) })
+}
+
+@Suite("Parents before children") struct ProcessOrderTests {
+    @Test("a chain of very many processes takes no quadratic time", .timeLimit(.minutes(1)))
+    func chain() throws {
+        let count = 50_000
+        let chain = try (2...count).map { try member($0, below: $0 - 1, startTime: count - $0) }
+        #expect(ProcessTree.ordered(chain.shuffled()).map(\.pid) == chain.map(\.pid))
+    }
+
+    @Test("siblings come by their start, and a circle by a pid that was reused is no trap")
+    func tree() throws {
+        let members = try [
+            member(10, below: 1, startTime: 5), member(14, below: 12, startTime: 1),
+            member(11, below: 10, startTime: 9), member(12, below: 10, startTime: 7),
+            member(13, below: 11, startTime: 2),
+        ]
+        for _ in 0..<20 { #expect(ProcessTree.ordered(members.shuffled()).map(\.pid) == [10, 12, 11, 14, 13]) }
+        let circle = try [
+            member(5, below: 7, startTime: 1), member(6, below: 5, startTime: 2), member(7, below: 6, startTime: 3),
+            member(8, below: 7, startTime: 4),
+        ]
+        for _ in 0..<20 {
+            #expect(Set(ProcessTree.ordered(circle.shuffled()).map(\.pid)) == [5, 6, 7, 8])
+        }
+    }
+}

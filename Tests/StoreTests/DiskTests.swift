@@ -82,6 +82,23 @@ extension OneAtATime {
             #expect(disk.hasFailedReads && !bench.notices.map(\.kind).contains(.setAside))
         }
 
+        @Test("a log that cannot be opened for lack of descriptors hides nothing", arguments: [1, 2, 9])
+        func refusedLog(count: Int) throws {
+            let bench = try Bench()
+            let store = bench.store()
+            store.save(AppRow(name: "web"))
+            #expect(try bench.flush(store))
+            let copy = bench.folder + "/killed.db"
+            for suffix in ["", "-wal"] {
+                try File.write(copy + suffix, try File.read(bench.path + suffix, limit: 1 << 24), mode: 0o600)
+            }
+            let disk = FaultyDisk()
+            disk.refuseLog(count)
+            let next = bench.store(path: copy, vfs: disk.name)
+            #expect(try bench.load(next).apps.keys.sorted() == ["web"])
+            #expect(disk.hasRefusedLog && bench.notices.isEmpty)
+        }
+
         @Test(
             "a disk that is full at the start hides nothing that stands only in the log",
             arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8]

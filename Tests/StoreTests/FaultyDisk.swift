@@ -18,6 +18,8 @@ final class FaultyDisk: Sendable {
     private let mode = Monitor(Mode.works)
     private let blocked = Monitor(0)
     private let failingReads = Monitor(0)
+    private let failingSyncs = Monitor(0)
+    private let refusedLogs = Monitor(0)
 
     /// Registered for good: SQLite may use a VFS until the process ends.
     nonisolated(unsafe) private static var disks: [FaultyDisk] = []
@@ -34,10 +36,14 @@ final class FaultyDisk: Sendable {
             vfs.pointee.pNext = nil
             vfs.pointee.pAppData = Unmanaged.passUnretained(self).toOpaque()
             vfs.pointee.xOpen = { vfs, name, file, flags, outFlags in
+                let disk = Unmanaged<FaultyDisk>.fromOpaque(vfs!.pointee.pAppData).takeUnretainedValue()
+                if flags & SQLITE_OPEN_WAL != 0, FaultyDisk.consume(disk.refusedLogs) {
+                    file?.pointee.pMethods = nil
+                    return SQLITE_CANTOPEN
+                }
                 // The real one keeps what it needs behind its own pAppData.
                 let code = FaultyDisk.real.pointee.xOpen(FaultyDisk.real, name, file, flags, outFlags)
                 guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods else { return code }
-                let disk = Unmanaged<FaultyDisk>.fromOpaque(vfs!.pointee.pAppData).takeUnretainedValue()
                 file.pointee.pMethods = disk.wrapped(methods)
                 return code
             }
@@ -55,11 +61,21 @@ final class FaultyDisk: Sendable {
 
     var hasFailedReads: Bool { failingReads.withLock { $0 == 0 } }
 
-    private func passRead() -> Bool {
-        failingReads.withLock { count in
-            guard count > 0 else { return true }
+    /// What is written stays written, but so many syncs say that they failed.
+    func failSyncs(_ count: Int) { failingSyncs.withLock { $0 = count } }
+
+    var hasFailedSyncs: Bool { failingSyncs.withLock { $0 == 0 } }
+
+    /// So many times the write-ahead log cannot be opened, as if the process had no descriptor left.
+    func refuseLog(_ count: Int) { refusedLogs.withLock { $0 = count } }
+
+    var hasRefusedLog: Bool { refusedLogs.withLock { $0 == 0 } }
+
+    private static func consume(_ failures: Monitor<Int>) -> Bool {
+        failures.withLock { count in
+            guard count > 0 else { return false }
             count -= 1
-            return false
+            return true
         }
     }
 
@@ -98,11 +114,12 @@ final class FaultyDisk: Sendable {
         methods.pointee.xRead = { file, bytes, count, offset in
             let place = FaultyDisk.place(file)
             // What SQLite's own makes of EIO (SQLITE_IOERR_CORRUPTFS).
-            guard place.pointee.disk.passRead() else { return SQLITE_IOERR | (33 << 8) }
+            if FaultyDisk.consume(place.pointee.disk.failingReads) { return SQLITE_IOERR | (33 << 8) }
             return place.pointee.original.pointee.xRead(file, bytes, count, offset)
         }
         methods.pointee.xSync = { file, flags in
             let place = FaultyDisk.place(file)
+            if FaultyDisk.consume(place.pointee.disk.failingSyncs) { return SQLITE_IOERR | (4 << 8) }
             let code = place.pointee.disk.pass()
             return code == SQLITE_OK ? place.pointee.original.pointee.xSync(file, flags) : code
         }

@@ -2,6 +2,7 @@
 
 import Configuration
 import Lifecycle
+import Linux
 import Processes
 import Testing
 
@@ -32,5 +33,16 @@ import Testing
         app.resources[.background] = profile
         (expected.ioWeight, expected.oomScoreAdjust, expected.timerSlack) = (200, -5, .seconds(1))
         #expect(app.profile(in: .background) == expected)
+    }
+
+    @Test("An app that sets no limit of tasks has the machine's default, which \"unlimited\" turns off")
+    func tasks() throws {
+        var app = AppSpecification(name: "web")
+        let room = try #require(TaskRoom.ofOneApp)
+        #expect(app.appLimits == AppLimits(tasks: room, isDefaultOfTasks: true))
+        for (limit, expected) in [(7, 7), (.max, nil)] as [(UInt64, UInt64?)] {
+            app.limits = [ResourceLimit(name: "tasks", resource: ResourceLimit.tasks, soft: limit, hard: limit)]
+            #expect(app.appLimits == AppLimits(tasks: expected))
+        }
     }
 }

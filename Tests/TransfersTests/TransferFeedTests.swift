@@ -49,7 +49,7 @@ import Varlink
         let limits = TransferQueue.Limits(connections: 1, perApp: 1, perServer: 1)
         var asked: [Transfer.Kind] = []
         #expect(
-            queue.next(limits, isInForeground: { _ in true }) { _, kind in
+            queue.next(limits, isInForeground: { _ in true }, user: { _ in "" }) { _, kind in
                 asked.append(kind)
                 return false
             } == nil

@@ -29,10 +29,11 @@ import Varlink
         _ queue: inout TransferQueue,
         _ limits: TransferQueue.Limits = limits,
         foreground: Set<String> = [],
+        user: (String) -> String = { _ in "" },
         mayRun: (String, Transfer.Kind) -> Bool = { _, _ in true }
     ) -> [Int64] {
         var begun: [Int64] = []
-        while let next = queue.next(limits, isInForeground: { foreground.contains($0) }, mayRun: mayRun) {
+        while let next = queue.next(limits, isInForeground: { foreground.contains($0) }, user: user, mayRun: mayRun) {
             queue.set(next.id, .running)
             begun.append(next.id)
         }
@@ -52,6 +53,33 @@ import Varlink
         queue.remove(7)
         #expect(Self.begin(&queue) == [8], "at another port of that server")
         #expect(queue.count == 6 && queue.count(of: "b") == 2)
+    }
+
+    @Test("No user keeps another one waiting, by the number of its apps, or at a server") func users() {
+        // Apps b1 to b3 are bob's, and so on.
+        let user = { (app: String) in String(app.prefix(1)) }
+        var queue = TransferQueue()
+        var id: Int64 = 0
+        func add(_ app: String, _ url: String) {
+            id += 1
+            queue.add(Self.transfer(id, app, url))
+        }
+        for app in ["b1", "b2", "b3"] { for _ in 0..<4 { add(app, "https://h\(id)/") } }
+        #expect(Self.begin(&queue, user: user) == [1, 5, 9, 2], "alone it has all places")
+        add("x1", "https://a/")
+        add("x2", "https://b/")
+        add("c1", "https://c/")
+        #expect(Self.begin(&queue, foreground: ["b1"], user: user) == [15, 13], "one more for each user without any")
+        add("b0", "https://d/")
+        for ended in [1, 2, 15] as [Int64] { queue.remove(ended) }
+        #expect(Self.begin(&queue, user: user) == [14], "a place is for the user that has fewer")
+        queue = TransferQueue()
+        for app in ["b1", "b2", "a1", "a2"] { add(app, "https://x/") }
+        add("a1", "https://x/")
+        let many = TransferQueue.Limits(connections: 8, perApp: 2, perServer: 2)
+        #expect(Self.begin(&queue, many, user: user) == [19, 17, 20, 18], "two of each user at a server, in turn")
+        queue.remove(19)
+        #expect(Self.begin(&queue, many, user: user) == [21])
     }
 
     @Test("What waits for something is known by that, and no longer than it does") func waiting() {
@@ -103,7 +131,7 @@ import Varlink
         var queue = TransferQueue()
         queue.add(Self.transfer(1, isDiscretionary: true))
         queue.add(Self.transfer(2))
-        #expect(Self.begin(&queue) { $1 == .prompt } == [2])
+        #expect(Self.begin(&queue, mayRun: { $1 == .prompt }) == [2])
         #expect(queue[1]?.state == .queued)
         #expect(Self.begin(&queue) == [1])
     }
@@ -175,6 +203,7 @@ import Varlink
         while let next = queue.next(
             Self.limits,
             isInForeground: { _ in false },
+            user: { _ in "" },
             mayRun: { _, _ in
                 looks += 1
                 return true
@@ -210,6 +239,15 @@ import Varlink
         expected.state = .waiting(.space, until: 8)
         #expect(try Transfer(json: expected.json) == expected)
         #expect(throws: FieldError.self) { try Transfer(json: ["app": "a"]) }
+    }
+
+    @Test("Of a server's text a part is kept, even if all of it counts as one character") func texts() {
+        let family = String(repeating: "\u{1f468}\u{200d}", count: 10_000) + "\u{1f467}"
+        for text in [family, String(repeating: "a", count: 10_000)] {
+            #expect(Transfer.bounded(text).utf8.count <= 4 * 512)
+            #expect(text.utf8.starts(with: Transfer.bounded(text).utf8))
+        }
+        #expect(Transfer.bounded("the server says 503") == "the server says 503")
     }
 
     @Test("Delays double to ten minutes, vary by a tenth, and heed the server") func delays() {

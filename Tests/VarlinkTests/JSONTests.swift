@@ -57,6 +57,20 @@ import Varlink
         #expect(object.members.count == 2)
     }
 
+    @Test("finds a name by its bytes, not one that only counts as the same in Unicode")
+    func names() throws {
+        let json = try JSON.parse(#"{"\u212a":1,"e\u0301":2,"A\u030a":3,"K":4,"\u00e9":5,"\u212b":6}"#)
+        let fields = try Fields(json)
+        for (name, value) in [("K", 4), ("\u{e9}", 5), ("\u{212b}", 6), ("\u{212a}", 1)] as [(String, Int64)] {
+            #expect(json[name]?.intValue == value && fields[name]?.intValue == value, "\(name)")
+        }
+        var object = try #require(json.objectValue)
+        object["K"] = 7
+        object["\u{e9}"] = nil
+        #expect(object.members.map(\.value) == [1, 2, 3, 7, 6])
+        #expect(json["\u{c5}"] == nil && fields["\u{c5}"] == nil)
+    }
+
     @Test("says where an error is")
     func offset() {
         #expect(throws: JSONError("unexpected “x”", offset: 5)) { try JSON.parse("[1,2,x]") }

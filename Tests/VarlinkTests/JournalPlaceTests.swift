@@ -13,10 +13,10 @@ import Varlink
         return place
     }
 
-    private static func entry(_ uid: Int, cgroup: String? = nil, owner: Int? = nil) -> JSON {
+    private static func entry(_ uid: Int, cgroup: String? = nil, owner: Int? = nil, unit: String? = nil) -> JSON {
         [
             "_UID": .string("\(uid)"), "_SYSTEMD_CGROUP": .optional(cgroup),
-            "_SYSTEMD_OWNER_UID": .optional(owner.map { "\($0)" }),
+            "_SYSTEMD_OWNER_UID": .optional(owner.map { "\($0)" }), "_SYSTEMD_UNIT": .optional(unit),
         ]
     }
 
@@ -46,9 +46,21 @@ import Varlink
         #expect(!Self.place(cgroup: nil).mayHave(Self.entry(1001), ofUser: 1000))
     }
 
+    @Test("where apps have no cgroups, one of root may have changed its user, but is in the supervisor's unit")
+    func withoutCgroups() {
+        let place = Self.place(account: nil, cgroup: nil)
+        let inside = Self.entry(33, cgroup: "/system.slice/torpord.service", unit: "torpord.service")
+        #expect(place.mayHave(inside, ofUser: nil))
+        #expect(place.mayHave(Self.entry(0), ofUser: nil))
+        for unit in ["session-3.scope", "user@1001.service", "other.service", nil] as [String?] {
+            #expect(!place.mayHave(Self.entry(1001, unit: unit), ofUser: nil), "\(unit ?? "none")")
+        }
+        let ofAda = Self.place(cgroup: nil)
+        #expect(!ofAda.mayHave(Self.entry(33, unit: "torpord.service"), ofUser: 1000))
+    }
+
     @Test("where nothing tells the process, it may be the app's")
     func unknown() {
-        #expect(Self.place(account: nil, cgroup: nil).mayHave(Self.entry(33), ofUser: nil))
         #expect(Self.place().mayHave(["MESSAGE": "old"], ofUser: 1000))
         #expect(JournalPlace(identifier: "web").mayHave(Self.entry(1001, owner: 1001), ofUser: nil))
     }

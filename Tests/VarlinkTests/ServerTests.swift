@@ -314,6 +314,40 @@ import VarlinkServer
         }
     }
 
+    @Test("A server of a service with many sockets gets its handlers with its first client, and only once")
+    func setUp() throws {
+        let folder = NSTemporaryDirectory() + "/many-" + UUID().uuidString.prefix(8)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let loop = try EventLoop()
+        let service = VarlinkService(
+            info: VarlinkServiceInfo(vendor: "", product: "", version: "", url: ""),
+            interfaces: [VarlinkInterface(name: "org.example.test", description: TestServer.description)]
+        )
+        var served: [Int] = []
+        let servers = try (0..<2).map { number in
+            try VarlinkServer(loop: loop, path: SharedPath(folder, "\(number)"), service: service) { server in
+                served.append(number)
+                server.handler = { _, _, reply in reply.send(["number": .int(Int64(number))]) }
+            }
+        }
+        // What is asked of a server before its first client needs no handlers either.
+        #expect(servers.allSatisfy { $0.connectionCount == 0 && !$0.isConnected(1) })
+        for server in servers { server.closeConnections() }
+        #expect(served.isEmpty)
+        for _ in 0..<2 {
+            let client = try Sockets.connect(path: servers[1].path)
+            try Descriptor.writeAll(client.raw, Array(echo("x").utf8))
+            while try !Descriptor.wait(client.raw, timeout: .zero) {
+                try #require(try loop.runOnce(timeout: .seconds(60)))
+            }
+            let text = try #require(try Descriptor.read(client.raw, maximum: 1 << 16))
+            #expect(try JSON.parse(Array(text.dropLast()))["parameters"]?["number"] == .int(1))
+        }
+        #expect(served == [1], "the server without a client has none")
+        for server in servers { server.close() }
+    }
+
     @Test("replaces a socket that nobody answers on, and nothing else")
     func stale() throws {
         let folder = NSTemporaryDirectory() + "/stale-" + UUID().uuidString.prefix(8)

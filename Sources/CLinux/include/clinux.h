@@ -242,6 +242,11 @@ typedef struct {
     uint8_t is_full;
     /// The number by which socket diagnostics identify a socket during this boot; 0 for a Unix socket.
     uint64_t cookie;
+    /// For a Unix socket: the inode number of the socket at the other end, 0 if that is closed; and the file at its
+    /// path, as a number from the device and the inode number, 0 if it has none. An accepted connection has the file
+    /// of its listening socket.
+    uint32_t peer;
+    uint64_t file;
     /// The traffic of a connection. Not set for a listening socket.
     tlx_socket_traffic traffic;
 } tlx_socket_queue;
@@ -261,6 +266,10 @@ int tlx_set_pipe_size(int fd, int size);
 int tlx_readable_bytes(int fd);
 /// Calls pipe2(2), which needs _GNU_SOURCE. The pipe is close-on-exec, and non-blocking on request.
 int tlx_pipe(int fds[2], int nonblocking);
+
+/// Replaces the pages of a library (dlopen(3)) by copies, so that the library no longer changes when its file does. If
+/// that fails, because executable copies are forbidden, the rest of the pages stay those of the file.
+int tlx_detach_library(void *handle);
 
 /// Wrap the W… macros for a wait status, which Swift's Glibc does not import.
 int tlx_wifexited(int status);

@@ -19,12 +19,11 @@ public struct AppSpecification: Sendable, Hashable {
     public var scene: String?
     /// The program and its arguments. Empty only for a container that runs its image's own command.
     public var exec: [String] = []
-    /// The bundle that contains the program; nil if the app has no bundle.
-    public var bundle: BundleReference?
     /// The sockets that the app gets, in the order of its descriptors.
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
+    private var bundled: Shared<BundleReference>?
     private var presented: Shared<AppPresentation>?
     private var contained: Shared<ContainerSpecification>?
     private var confined: Shared<Sandbox>?
@@ -34,6 +33,12 @@ public struct AppSpecification: Sendable, Hashable {
         self.name = name
         self.template = name
         settings = Self.usual
+    }
+
+    /// The bundle that contains the program; nil if the app has no bundle.
+    public var bundle: BundleReference? {
+        get { bundled?.value }
+        set { bundled = newValue.map(Shared.init) }
     }
 
     /// How the app is presented to users.

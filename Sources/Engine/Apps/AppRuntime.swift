@@ -17,10 +17,6 @@ package final class AppRuntime {
     /// The configuration with which the running incarnation was launched, plus later changes that could be applied
     /// without a new launch. While the app does not run, its current configuration.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
-    /// Increases with each change of `specification`, so that others can detect that it has changed.
-    package private(set) var specificationNumber: UInt32 = 0
-    /// Whether the configuration contains the app; set by ``AppTable``.
-    package internal(set) var isListed = false
     /// Whether the running incarnation was launched with an older configuration than the current one.
     package var isOutdated: Bool { outdatedDigest != nil }
     /// The current run of the app, which may be launching or terminating; empty if there is none.
@@ -28,51 +24,58 @@ package final class AppRuntime {
 
     /// Fires at the next deadline of the app's lifecycle machine.
     var deadlineTimer: TimerSource?
-    var armedFor: Duration?
-    /// Whether the app waits in the queue of apps whose CPU and memory limits have to be set for a new state.
-    package var isInProfileQueue = false
+    @OptionallyPacked var armedFor: Duration? = nil
 
     package var notifySocket: NotifySocket?
     package var notifySource: IOSource?
     /// The server of the app's own socket (`TORPOR_APP_SOCKET`).
     package var server: VarlinkServer?
+    package var store = FDStore()
+    package var storeCount = 0
+    package var capture: OutputCapture?
+
+    /// Exits of the incarnation's processes. torpor-keeper stores them too until torpord has recorded the
+    /// incarnation's end.
+    package var keptExits: [ExitRecord] = []
+    package var reports: [Report] = []
+    /// When the transition in `counted` began.
+    @Packed var countedSince: Duration = .zero
+    /// Values that other parts of torpord store with the app.
+    package var slots = Slots()
+    /// Counts about the app since this torpord started.
+    package var counters = AppCounters()
+    /// The index of the app's record in the recovery file.
+    package var slot: Int?
+
+    // The small values are last, so that they take little memory together.
+
+    /// When the app last entered each state, and when it was last used.
+    package var times = StateTimes()
+    /// Whether the configuration contains the app; set by ``AppTable``.
+    package internal(set) var isListed = false
+    /// Whether the app waits in the queue of apps whose CPU and memory limits have to be set for a new state.
+    package var isInProfileQueue = false
     /// Whether the app's notify socket is being read. While it is, a nested call must not read it.
     package var isHearing = false
     /// Whether a background thread is checking for the file of the app's readiness probe. While it is, no other check
     /// may start.
     package var isLookedAt = false
-    package var store = FDStore()
-    package var storeCount = 0
-    package var capture: OutputCapture?
-
-    /// The index of the app's record in the recovery file.
-    package var slot: Int?
-    /// Actions that the lifecycle core has decided for the app, but that torpord has not carried out yet.
-    package var undone: ActionMask = []
-    /// Exits of the incarnation's processes. torpor-keeper stores them too until torpord has recorded the
-    /// incarnation's end.
-    package var keptExits: [ExitRecord] = []
-
-    /// When the app last entered each state, and when it was last used.
-    package var times = StateTimes()
-    package var reports: [Report] = []
+    package var lastState: AppState = .notRunning
     /// The transition that was last announced to clients, to detect changes.
     package var announced: Transition?
-    /// The transition whose duration is being measured, and when it began.
-    var counted: (transition: Transition, began: Duration)?
-    /// Counts about the app since this torpord started.
-    package var counters = AppCounters()
+    /// The transition whose duration is being measured.
+    var counted: Transition?
     /// Limits how many log entries below the level `warning` the app's events may cause.
     var room = LogRoom()
-    package var lastState: AppState = .notRunning
+    /// Increases with each change of `specification`, so that others can detect that it has changed.
+    package private(set) var specificationNumber: UInt32 = 0
+    /// Actions that the lifecycle core has decided for the app, but that torpord has not carried out yet.
+    package var undone: ActionMask = []
 
     package var name: String { specification.name }
 
     /// Why the app's last run ended; nil if unknown.
     var lastReason: TerminationReason? { lastExit.flatMap { TerminationReason(rawValue: $0.reason) } }
-
-    /// Values that other parts of torpord store with the app.
-    package var slots = Slots()
 
     /// - Parameter owner: receives the output of the app.
     package init(id: AppID, specification: AppSpecification, owner: any OutputOwner) {

@@ -12,31 +12,34 @@ package final class Incarnation {
     /// The processes of the run; nil until the app's main process exists.
     package var tree: ProcessTree?
     /// When the launch of the incarnation began.
-    package var launchedAt: Duration?
-    package var stop = StopProgress.none
-    /// The last message signal (`signals`) that the app got since it was last continued; nil for none. Before torpord
-    /// stops the app, it waits until the app has handled this signal.
-    package var told: Int32?
-    /// Whether the app is suspended by freezing its cgroup, rather than by SIGSTOP.
-    package var freezes = false
+    @OptionallyPacked package var launchedAt: Duration? = nil
     /// Fires when the next attempt to stop or kill all processes is due.
     package var passTimer: TimerSource?
-    package var passDelay: Duration = .milliseconds(1)
-    /// The state whose CPU and memory limits were set last; nil if the incarnation still has its initial limits.
-    package var profileState: AppState?
+    @Packed package var passDelay: Duration = .milliseconds(1)
     /// The resource usage of all processes of the incarnation, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
     /// The highest memory usage that was read in this run, in bytes.
     package private(set) var mostMemory: UInt64 = 0
     /// When the usage was last read for a list of apps.
-    package var sampledAt: Duration?
-    /// Whether the app has sent RELOADING=1 without a READY=1 after it.
-    package var isReloading = false
+    @OptionallyPacked package var sampledAt: Duration? = nil
     /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()
 
     /// Values that other parts of torpord store with the run.
     package var slots = Slots()
+
+    // The small values are last, so that they take little memory together.
+
+    /// The state whose CPU and memory limits were set last; nil if the incarnation still has its initial limits.
+    package var profileState: AppState?
+    package var stop = StopProgress.none
+    /// Whether the app is suspended by freezing its cgroup, rather than by SIGSTOP.
+    package var freezes = false
+    /// Whether the app has sent RELOADING=1 without a READY=1 after it.
+    package var isReloading = false
+    /// The last message signal (`signals`) that the app got since it was last continued; nil for none. Before torpord
+    /// stops the app, it waits until the app has handled this signal.
+    package var told: Int32?
 
     /// Creates the record of a new run, about which nothing is known yet.
     package init() {}
@@ -103,6 +106,13 @@ extension Incarnation {
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
+    /// Whether the event that last woke the app came over a socket whose traffic the kernel does not report, such as a
+    /// Unix socket. Measurements then do not show whether the app is still in use.
+    package var wasWokenUntraced: Bool {
+        get { slots[WokenUntracedSlot.self] ?? false }
+        set { slots[WokenUntracedSlot.self] = newValue ? true : nil }
+    }
+
     /// The CPU and memory limits that a policy chose for the app: until the app leaves `state`, it has the limits of
     /// the state `profile`. Nil if no policy chose any.
     package var advisedProfile: (state: AppState, profile: AppState)? {
@@ -120,4 +130,5 @@ private enum ExitRecordSlot: Slot { typealias Value = MainExit }
 private enum RemainsSlot: Slot { typealias Value = Int }
 private enum MissedSlot: Slot { typealias Value = MissedDeadline }
 private enum CrashSnapshotSlot: Slot { typealias Value = CrashSnapshot }
+private enum WokenUntracedSlot: Slot { typealias Value = Bool }
 private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }

@@ -12,10 +12,10 @@ package struct StateTimes: Sendable {
     /// When the app was last used, in microseconds: it was in the foreground, or a connection launched or woke it.
     /// While `isInUse` is true, the app counts as used now.
     package private(set) var lastUse = never
+    /// How long the app was suspended in this run, not counting a suspension that has not ended.
+    @Packed package var asleep: Duration = .zero
     /// Whether the app is in the foreground.
     package private(set) var isInUse = false
-    /// How long the app was suspended in this run, not counting a suspension that has not ended.
-    package var asleep = Duration.zero
 
     package static let never = Int64.min
 

@@ -108,6 +108,7 @@ package enum EventKind: String, CaseIterable {
     case modeBegan = "a7398abc0a3d4e449f9a6e16371131d4"
     case modeEnded = "44b4398169ee47a982d989386bb1d626"
     case stateKept = "1515b2b079e842d187af33a54558f59d"
+    case stateRemoved = "6d1c7e0b94a34f5c8e2b70d9f3a61c58"
     case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
     // Events about requests and decisions that concern an app.
@@ -164,8 +165,8 @@ package enum EventKind: String, CaseIterable {
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
             .gpuInBackground,
             .noStateDirectory,
-            .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
-            .descriptorClosed, .attached,
+            .stateKept, .stateNotKept, .stateSetAside, .stateRemoved, .snapshotTaken, .snapshotNotTaken, .said,
+            .mainChanged, .unheard, .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
             .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
             .coverFailed, .hookFailed, .logTroubled, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked,
@@ -199,7 +200,7 @@ package enum EventKind: String, CaseIterable {
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
             .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert, .dataLocked,
-            .dataUnlocked, .waitsForUnlock, .owned, .disowned:
+            .dataUnlocked, .waitsForUnlock, .owned, .disowned, .stateRemoved:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked, .permission, .denied:
@@ -233,7 +234,7 @@ package enum EventKind: String, CaseIterable {
             .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
             .dataPurged,
             .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .waitsForUnlock, .owned, .disowned,
-            .ownershipExpired:
+            .ownershipExpired, .stateRemoved:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused, .permission,

@@ -150,10 +150,10 @@ package final class Recorder {
         for output in outputs {
             let app = engine.apps[output.app]
             let transition = engine.machine(output.app).transition
-            guard transition != app.counted?.transition else { continue }
+            guard transition != app.counted else { continue }
             let now = Clock.monotonic()
-            if let counted = app.counted { counters.finished(counted.transition, after: now - counted.began) }
-            app.counted = transition.map { ($0, now) }
+            if let counted = app.counted { counters.finished(counted, after: now - app.countedSince) }
+            (app.counted, app.countedSince) = (transition, now)
         }
     }
 

@@ -20,6 +20,9 @@ package struct WakeEvent {
     package var wake: Wake?
     /// The message about the event; nil if the app notices the event itself, for example a connection.
     package var mail: MailDraft?
+    /// Whether the event came over a socket whose traffic the kernel does not report to torpord: a Unix or vsock
+    /// connection, a datagram, or a socket in another network namespace.
+    package var isUntraced = false
     /// When the event happened, on the event loop's clock.
     package var at: Duration
 
@@ -404,6 +407,7 @@ package final class Wakes: Room, LifecycleObserver {
             machine.transition != .terminating
         else { return }
         app.pendingWake = nil
+        app.run.wasWokenUntraced = pending.event.isUntraced
         switch pending.event.source {
         case .socket, .connection: app.times.use(at: now)
         case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,

@@ -30,6 +30,9 @@ package final class ListeningSocket {
     /// not own the app. With `user = true`, it also does while the app is inactive or being launched.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
+    /// The user of the launch to which the socket was last passed, by name or number; empty for torpord's own user. Nil
+    /// if it was passed to none since torpord has started.
+    var userAtLaunch: String?
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
     /// The device and inode of the socket file. If the file at the path has other numbers, another program created that

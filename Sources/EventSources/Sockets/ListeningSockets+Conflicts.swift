@@ -29,11 +29,13 @@ extension ListeningSockets {
     }
 
     /// Gives the socket of an app that has left to the app that takes its place and has an equal socket, so that the
-    /// connections in its queue are not lost. Returns false if there is no such app.
-    func handOver(_ socket: ListeningSocket) -> Bool {
+    /// connections in its queue are not lost. Returns false if there is no such app of the same user: a process of
+    /// another user may have kept the socket, and would accept the connections of the app that gets it.
+    func handOver(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
         let plan = socket.specification.plan
         guard socket.descriptor != nil, !socket.isShutDown, !plan.reusePort else { return false }
         for set in sets.values where set.refused == nil {
+            guard (set.app.next ?? set.app.specification).user == app.specification.user else { continue }
             guard let heir = set.sockets.first(where: { $0.isPostponed && $0.specification.plan == plan }),
                 heir.descriptor == nil, let descriptor = socket.give()
             else { continue }
@@ -57,6 +59,19 @@ extension ListeningSockets {
             })
         else { return }
         try? Sockets.shutDown(descriptor.raw)
+    }
+
+    /// Closes a socket that was passed to the app when it ran as another user, so that it is bound anew: a process of
+    /// that user may have kept it, and would accept the app's connections. Sockets whose address cannot be bound again
+    /// while it has them stay open.
+    func closeIfForeign(_ socket: ListeningSocket, of app: AppRuntime) {
+        let plan = socket.specification.plan
+        guard let descriptor = socket.descriptor, let before = socket.userAtLaunch,
+            before != app.specification.user ?? "",
+            socket.hasFile || plan.kind != .datagram && socket.isBoundAnewAtOnce
+        else { return }
+        try? Sockets.shutDown(descriptor.raw)
+        close(socket, removesFile: true)
     }
 
     /// Those of the app's next sockets that can listen only when its present ones are closed.

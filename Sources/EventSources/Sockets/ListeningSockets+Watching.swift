@@ -112,13 +112,14 @@ extension ListeningSockets {
 
     private func arrived(at socket: ListeningSocket, of set: SocketSet) {
         let app = set.app
-        let event = WakeEvent(
+        var event = WakeEvent(
             .socket,
             socket.specification.name,
             socket.arrival,
             wake: socket.specification.wake.wake(),
             at: now
         )
+        event.isUntraced = socket.specification.plan.isUntraced
         if !machine(app).isAlive { set.unserved.run = SocketSet.Run(socket, since: now) }
         // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         let outcome = try? wakes.happened(event, for: app)

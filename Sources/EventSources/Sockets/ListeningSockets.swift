@@ -321,11 +321,13 @@ package final class ListeningSockets: EventRoom, EventSource {
                 continue
             }
             if socket.isShutDown && socket.isBoundAnewAtOnce || socket.isFileGone { close(socket) }
+            closeIfForeign(socket, of: app)
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()
                 throw LaunchError("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
             }
+            socket.userAtLaunch = app.specification.user ?? ""
             try? Descriptor.setNonBlocking(descriptor.raw, specification.nonBlocking)
             passed.append((specification.name, descriptor.raw))
         }
@@ -354,7 +356,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     package func forget(_ app: AppRuntime) {
         guard let set = sets.removeValue(forKey: app.id) else { return }
-        for socket in set.sockets where !handOver(socket) {
+        for socket in set.sockets where !handOver(socket, of: app) {
             makeRoom(socket)
             close(socket)
         }

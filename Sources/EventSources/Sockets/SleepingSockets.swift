@@ -183,7 +183,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func happened(_ facts: SocketFacts, _ events: IOEvents, _ wake: Wake) {
-        tell(facts.name, facts.text(events), wake)
+        tell(facts.name, facts.text(events), wake, isUntraced: facts.isUntraced)
     }
 
     /// Wakes the app for data that was pending when the app was suspended: at once, or later if the app left the data
@@ -214,9 +214,11 @@ final class SleepingSockets: EventRoom {
         timer?.arm(after: delay)
     }
 
-    private func tell(_ name: String, _ text: String, _ wake: Wake) {
+    private func tell(_ name: String, _ text: String, _ wake: Wake, isUntraced: Bool) {
         guard !isOver else { return }
-        send(WakeEvent(.connection, name, text, wake: wake, at: loop.now))
+        var event = WakeEvent(.connection, name, text, wake: wake, at: loop.now)
+        event.isUntraced = isUntraced
+        send(event)
     }
 
     private func send(_ event: WakeEvent) {
@@ -280,7 +282,12 @@ final class SleepingSockets: EventRoom {
                 queue.listens
                 ? .connection(ids: nil)
                 : queue.unread == 0 && isAsked ? .answer : .data(received: queue.traffic.received)
-            waiting[socket] = (pending, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
+            waiting[socket] = (
+                pending,
+                { [weak self] in
+                    self?.tell("port \(queue.place)", queue.text, wake, isUntraced: queue.isUntraced)
+                }
+            )
         }
         if before == nil { judge(waiting, listening: listening) } else { waiting.values.first?.wake() }
     }

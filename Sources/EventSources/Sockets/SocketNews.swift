@@ -100,6 +100,22 @@ protocol WatchableSocket {
     var listens: Bool { get }
     var isConnected: Bool { get }
     var place: UInt64 { get }
+    var isElsewhere: Bool { get }
+}
+
+extension WatchableSocket {
+    /// Whether the kernel does not report to torpord when data moves on the socket, or on connections accepted from it.
+    var isUntraced: Bool { family != .internet || kind != .stream || isElsewhere }
+}
+
+extension SocketPlan {
+    /// Whether the kernel does not report when data moves on such a socket, or on connections accepted from it.
+    var isUntraced: Bool {
+        switch address {
+        case .port, .ipv4, .ipv6: kind != .stream
+        case .path, .abstract, .vsock: true
+        }
+    }
 }
 
 extension SocketFacts: WatchableSocket {}

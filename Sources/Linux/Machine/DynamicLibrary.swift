@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 import WireText
 
@@ -22,6 +23,12 @@ public struct DynamicLibrary: @unchecked Sendable {
             throw Failure(description: dlerror().map { String(terminatedWire: $0) } ?? "\(path) cannot be opened")
         }
         self.handle = handle
+    }
+
+    /// Replaces the library's pages by copies, so that it no longer changes when a program writes to its file, as cp(1)
+    /// does. Throws EACCES or EPERM if the system forbids executable copies.
+    public func detachFromFile() throws(Errno) {
+        try call { tlx_detach_library(handle) }
     }
 
     /// The address of a symbol; nil if the library has no symbol of that name.

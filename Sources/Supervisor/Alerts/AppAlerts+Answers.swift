@@ -160,7 +160,7 @@ extension AppAlerts {
             }
         case .failed(let id, let reason):
             guard let alert = members(of: id).last, let app = app(of: alert) else { return }
-            let reason = String(reason.prefix(200))
+            let reason = String(reason.unicodeScalars.prefix(200))
             // Log a reason only when it changes: without a desktop, each alert would fail for the same reason.
             guard reason != lastFailure else { return }
             lastFailure = reason

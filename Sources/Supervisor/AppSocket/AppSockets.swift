@@ -21,7 +21,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// The Varlink interface that every app's socket offers.
     private let service = VarlinkService(
         info: Supervisor.serviceInfo,
-        interfaces: [VarlinkInterface(name: AppInterface.name, description: AppInterface.description)]
+        interfaces: [VarlinkInterface(name: AppInterface.name, description: AppInterface.description)],
+        limits: AppSockets.limits
     )
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -68,24 +69,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 path: place,
                 taking: isThere ? held : nil,
                 service: service,
-                limits: Self.appLimits,
                 mode: 0o600,
-                owner: user.map { (uid: $0.uid, gid: $0.gid) }
+                owner: user.map { (uid: $0.uid, gid: $0.gid) },
+                setUp: { [unowned self, unowned app] server in self.setUp(server, app) }
             )
-            server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
-            server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
-            server.strayCall = { [unowned self, unowned app] _, method in
-                self.refusal(ofStray: method, app)
-            }
-            server.unterminated = { [unowned self, unowned app] peer in
-                self.note(
-                    app,
-                    .unheard,
-                    text: "process \(peer.pid) sent a call to its app socket that ends with a newline, and was not "
-                        + "answered: end each message with a NUL byte"
-                )
-            }
-            server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
             // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
             // since the peer cannot be checked.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
@@ -96,7 +83,24 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    private static let appLimits: VarlinkServer.Limits = {
+    private func setUp(_ server: VarlinkServer, _ app: AppRuntime) {
+        server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
+        server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
+        server.strayCall = { [unowned self, unowned app] _, method in
+            self.refusal(ofStray: method, app)
+        }
+        server.unterminated = { [unowned self, unowned app] peer in
+            self.note(
+                app,
+                .unheard,
+                text: "process \(peer.pid) sent a call to its app socket that ends with a newline, and was not "
+                    + "answered: end each message with a NUL byte"
+            )
+        }
+        server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
+    }
+
+    private static let limits: VarlinkServer.Limits = {
         var limits = VarlinkServer.Limits()
         limits.connections = 64
         limits.outboundBytes = 1 << 20

@@ -101,11 +101,16 @@ package final class Containers: ShellRoom {
         return result
     }
 
-    /// Makes the folder in which torpor-container keeps its state; it belongs to the user that the app runs as.
+    /// Makes the folder in which torpor-container keeps its state; it belongs to the user that the app runs as. If the
+    /// app ran as another user before, that user's folder is set aside: its files say what torpor-container deletes.
     func makeFolder(of app: AppRuntime, for user: User?) throws(LaunchError) {
         guard app.specification.container != nil else { return }
         let path = folder(of: app)
         do throws(Errno) {
+            let owner = user?.uid ?? Users.effectiveUID
+            if let old = try? File.status(path, followLinks: false), old.uid != owner {
+                try File.rename(path, "\(path).\(old.uid).\(Clock.realtimeMicroseconds())")
+            }
             try File.makeDirectories(path, mode: 0o700)
             if let user, Users.isRoot { try File.setOwner(path, uid: user.uid, gid: user.gid) }
         } catch {

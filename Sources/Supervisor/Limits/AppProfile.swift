@@ -3,6 +3,7 @@
 package import Configuration
 import Engine
 package import Lifecycle
+import Linux
 import Permissions
 package import Processes
 
@@ -22,12 +23,15 @@ extension AppSpecification {
         return profile
     }
 
-    /// The limits of the app as a whole. The memory limit does not count swap, which untrusted code could fill: it may
-    /// have as much there again, so that all of it can be paged out.
+    /// The limits of the app as a whole. Without `limits.tasks` there is a default, so that a fork bomb does not use up
+    /// the machine's processes. The memory limit does not count swap, which untrusted code could fill: it may have as
+    /// much there again, so that all of it can be paged out.
     var appLimits: AppLimits {
-        AppLimits(
+        let saysTasks = self.limits.contains { $0.resource == ResourceLimit.tasks }
+        return AppLimits(
             memory: self.memoryLimit,
-            tasks: self.taskLimit,
+            tasks: saysTasks ? self.taskLimit : TaskRoom.ofOneApp,
+            isDefaultOfTasks: !saysTasks,
             swap: self.sandbox.mode == .agent ? self.memoryLimit : nil
         )
     }

@@ -44,7 +44,7 @@ extension Shares {
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
             // Pass `.max` as the old limit, so that the limit counts as changed and is written again.
-            self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
+            self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.appLimits.tasks))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))
     }

@@ -155,7 +155,7 @@ extension Mailboxes {
         if let problem = TopicRule.problem(request.topic) {
             throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
-        if request.topic.hasPrefix(OpenedURL.reserved), message != .openURL {
+        if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), message != .openURL {
             let problem = "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
             throw .invalid(FieldError(field: "topic", problem: problem))
         }

@@ -40,6 +40,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Apps whose permissions have changed since they stored descriptors, or sent descriptors to their own sockets.
     /// These descriptors may give access that the app no longer has.
     private var outdatedStores: Set<AppID> = []
+    /// The user of each app's last launch by this torpord, by name or number; empty for torpord's own user.
+    private var usersAtLaunch: [AppID: String] = [:]
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -81,6 +83,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {
         outdatedStores.remove(app.id)
+        usersAtLaunch[app.id] = nil
         for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
             supervisor.store.removePermission(row.key)
         }
@@ -114,13 +117,17 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
 
     /// Called before a launch. Closes the descriptors that the app stored before its permissions changed, and those
     /// that it may have sent to its own sockets. Through them, the app would keep access that it must no longer have.
+    /// Closes those that it stored as another user too, who may still change what is behind them.
     func closeOutdatedStore(of app: AppRuntime) {
-        guard outdatedStores.remove(app.id) != nil else { return }
-        if app.specification.sandbox.mode != nil { supervisor.wakes.sockets.closeOutdated(of: app) }
-        guard !app.store.entries.isEmpty else { return }
+        let user = app.specification.user ?? ""
+        let isAnother = usersAtLaunch.updateValue(user, forKey: app.id).map { $0 != user } ?? false
+        let isOutdated = outdatedStores.remove(app.id) != nil
+        if isOutdated, app.specification.sandbox.mode != nil { supervisor.wakes.sockets.closeOutdated(of: app) }
+        guard isOutdated || isAnother, !app.store.entries.isEmpty else { return }
         for entry in app.store.entries { supervisor.notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        note(app, .permission, text: "its permissions have changed: the descriptors that it stored are closed")
+        let why = isOutdated ? "its permissions have changed" : "it ran as another user before"
+        note(app, .permission, text: "\(why): the descriptors that it stored are closed")
     }
 
     package func touched(_ apps: [AppRuntime]) {}

@@ -30,13 +30,14 @@ struct ConnectionClaim {
     var isOwed = false
 }
 
-/// All open TCP connections and listening sockets, and the apps that own them.
+/// All open TCP connections and listening sockets, TCP and Unix, and the apps that own them.
 ///
 /// The kernel lists connections quickly (1 µs each), but finding the owner of a connection is slow: all descriptors of
 /// a process must be read, which takes 30 µs even if there are few. So an app's descriptors are read again only if the
 /// app may have gained a connection. This is so if the app has used processor time (always assumed if it has no cgroup)
 /// and the owner of some connection is unknown. Owners of listening sockets are found in the same way, because a
-/// listening socket shows that its app had connections which were closed before any search.
+/// listening socket shows that its app had connections which were closed before any search. For Unix sockets only the
+/// owners of listening sockets are searched, since a connection shows the address of its listening socket.
 ///
 /// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another app,
 /// torpord notices this within a minute.
@@ -55,8 +56,12 @@ struct ConnectionLedger {
     /// The time when a connection to each listening socket was last closed, by the inode number of the listening
     /// socket.
     private var listening: [UInt32: Duration?] = [:]
+    private var clients = UnixClients()
     private var isAvailable = false
     private var reading: TCPConnectionReading?
+    private var clientReading: UnixSocketReading?
+    /// Whether the TCP connections of this round were read.
+    private var hasConnections = false
     /// Sockets whose owner is unknown.
     private var unclaimed: Set<UInt32> = []
     /// Sockets whose owner was unknown at the end of the last complete round of measuring.
@@ -75,20 +80,37 @@ struct ConnectionLedger {
     /// Begins a round of measuring by reading all connections. Returns false if `deadline` has passed before all were
     /// read; call the function again to continue.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
+        guard readConnections(until: deadline), readClients(until: deadline) else { return false }
+        abandon()
+        unclaimed = Set(open.keys).union(listening.keys).union(clients.sockets).subtracting(foreign)
+        if !unclaimed.isEmpty { for claim in claims { unclaimed.subtract(claim.sockets) } }
+        return true
+    }
+
+    /// Abandons a round of measuring.
+    mutating func abandon() { (reading, clientReading, hasConnections) = (nil, nil, false) }
+
+    private mutating func readConnections(until deadline: Duration?) -> Bool {
+        if hasConnections { return true }
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
         if isWhole == false { return false }
         let connections = isWhole == nil ? try? TCPConnections.listed() : reading?.connections
         isAvailable = connections != nil
         take(connections ?? [], isWhole == nil ? [] : reading?.listeners ?? [])
-        reading = nil
-        unclaimed = Set(open.keys).union(listening.keys).subtracting(foreign)
-        if !unclaimed.isEmpty { for claim in claims { unclaimed.subtract(claim.sockets) } }
+        hasConnections = true
         return true
     }
 
-    /// Abandons a round of measuring.
-    mutating func abandon() { reading = nil }
+    private mutating func readClients(until deadline: Duration?) -> Bool {
+        if clientReading == nil { clientReading = try? UnixSocketReading() }
+        guard let clientReading, let isWhole = try? clientReading.read(until: deadline) else {
+            clients = UnixClients()
+            return true
+        }
+        if isWhole { clients.take(clientReading.sockets, Clock.monotonic()) }
+        return isWhole
+    }
 
     private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
         open.removeAll(keepingCapacity: true)
@@ -144,6 +166,11 @@ struct ConnectionLedger {
                 measurement.lastTraffic = lastTraffic
             }
         }
+        let local = clients.count(claim.sockets)
+        count += local.open
+        if let time = local.lastUse, measurement.lastTraffic.map({ $0 < time }) ?? true {
+            measurement.lastTraffic = time
+        }
         if let elsewhere = claim.elsewhere {
             count += elsewhere.count
             if let time = elsewhere.lastClosed, measurement.lastTraffic.map({ $0 < time }) ?? true {
@@ -157,7 +184,7 @@ struct ConnectionLedger {
     /// socket that has no owner at the end of two complete rounds belongs to no app. One round is not enough, because a
     /// process may have accepted the connection during the search.
     mutating func close(isComplete: Bool) {
-        foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
+        foreign = foreign.filter { open[$0] != nil || listening[$0] != nil || clients.listens($0) }
         guard isComplete else { return }
         foreign.formUnion(unclaimed.intersection(unclaimedBefore))
         unclaimedBefore = unclaimed

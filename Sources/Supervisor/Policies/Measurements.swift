@@ -39,11 +39,12 @@ struct AppMeasurement {
     /// The app's use of processor time between the last two measurements that are at least 200 ms apart, in thousandths
     /// of one processor; nil until there are two such measurements.
     var processorPermille: UInt32?
-    /// The number of open TCP connections, including those in other network namespaces; nil if no policy needs the
-    /// number, or if a process of the app cannot be read.
+    /// The number of open TCP connections, including those in other network namespaces, and of clients' connections to
+    /// the app's Unix sockets; nil if no policy needs the number, or if a process of the app cannot be read.
     var connections: Int?
-    /// The last time at which the app opened a connection, data moved on one of its connections, or a connection to one
-    /// of its listening ports was closed; nil if no such time is known.
+    /// The last time at which the app opened a connection, data moved on one of its connections, a connection to one of
+    /// its listening ports was closed, or clients' connections to its Unix sockets were seen to come or go; nil if no
+    /// such time is known.
     var lastTraffic: Duration?
 }
 

@@ -82,6 +82,10 @@ extension PolicyManager: PolicyChainDelegate {
         for waiter in settled { waiter.work() }
     }
 
+    package func policy(_ slot: PolicySlot, wrote line: String) {
+        supervisor.log.info("policy \(slot.settings.name): \(line)")
+    }
+
     package func policiesChanged() {
         watchClock()
         let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
@@ -194,6 +198,9 @@ extension PolicyManager: PolicyChainDelegate {
     }
 
     private func delay(_ app: AppRuntime, _ decision: PolicyDecision) -> CounselOutcome {
+        guard decision.advice.time > 0 else {
+            return refuse(decision, app, "its launch cannot be delayed by a time of 0 or less")
+        }
         let what = "waits to be launched for \(Self.text(decision.advice.time))"
         if decision.onlyAdvises {
             tell(decision, app, "would say that \(app.name) \(what)\(Self.reason(decision)) (mode = \"advise\")")
@@ -209,8 +216,8 @@ extension PolicyManager: PolicyChainDelegate {
             guard let self, let app else { return }
             self.mayLaunch(app, reason)
         }
-        let time = min(max(decision.advice.time, 10_000), Coordinator.longestAdvice.microseconds)
-        putOff[app.id]?.arm(after: .microseconds(time))
+        let time = Duration.microseconds(decision.advice.time)
+        putOff[app.id]?.arm(after: min(max(time, PolicyChain.shortestWait), Coordinator.longestAdvice))
         return .taken
     }
 

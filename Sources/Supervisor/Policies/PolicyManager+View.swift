@@ -87,6 +87,7 @@ extension PolicyManager {
                 TORPOR_APP_NEVER_WOKEN
             ),
             (app.sentAwayBy != nil, TORPOR_APP_SENT_AWAY),
+            (app.run.wasWokenUntraced, TORPOR_APP_WOKEN_UNTRACED),
         ]
         return all.reduce(0) { $1.0 ? $0 | $1.1 : $0 }
     }

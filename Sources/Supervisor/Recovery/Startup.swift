@@ -171,6 +171,10 @@ extension Supervisor {
                     let app = configuration.apps.first { runtime.logs + "/" + $0.name + ".log" == path }
                     return app.map { LogFile(path: path, limits: LogLimits($0)) }
                 }
+                // Their apps may write nothing for long.
+                for app in configuration.apps where batch.hasLosses {
+                    batch.reportLoss(of: LogFile(path: runtime.logs + "/" + app.name + ".log", limits: LogLimits(app)))
+                }
                 return batch
             } catch {
                 log.error("output that was on its way into a log is lost: \(runtime.batch) is damaged (\(error))")

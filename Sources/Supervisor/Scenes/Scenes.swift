@@ -365,6 +365,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             } _: { [weak self] trouble in
                 guard let self else { return }
                 if let trouble { return isLeft(of: app, trouble) }
+                supervisor.batch.forgetLoss(of: logs + "/" + app + ".log")
                 if coordinator.id(of: app) == nil { roster[app] = nil }
                 lookForErased()
             }

@@ -14,8 +14,6 @@ import Transfers
 extension AppTransfers {
     /// Larger numbers of bytes in reports are reduced to this one, because no file is larger.
     private static let mostBytes: Int64 = 1 << 60
-    /// The most characters of a text from a server or a helper that are stored.
-    private static let longestText = 512
 
     /// Handles a report of an app's helper. Reports about other apps' transfers are ignored.
     func take(_ report: TransferReport, of name: String) {
@@ -79,7 +77,7 @@ extension AppTransfers {
 
     private func bound(_ bytes: Int64) -> Int64 { min(max(0, bytes), Self.mostBytes) }
 
-    private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
+    private func bound(_ text: String?) -> String? { text.map(Transfer.bounded) }
 
     /// Stores what a helper has reported about a transfer. When the report is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {

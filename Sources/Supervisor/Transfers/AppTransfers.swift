@@ -253,6 +253,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             let next = queue.next(limits) { name in
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
+            } user: { name in
+                coordinator.id(of: name).flatMap { apps[$0].specification.user } ?? ""
             } mayRun: { name, kind in
                 // Start nothing until the app's helper has reported which transfers it is running.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }

@@ -122,6 +122,8 @@ enum torpor_policy_launch {
                                                  resumes it */
 #define TORPOR_APP_SENT_AWAY (1u << 12)       /* a policy sent it away from the foreground; it has not returned, and no
                                                  user has requested a state since */
+#define TORPOR_APP_WOKEN_UNTRACED (1u << 13)  /* it was last woken over a socket whose traffic cannot be measured: a Unix
+                                                 or vsock connection, a datagram, another network namespace */
 
 /* One app. Use torpor_policy_app_at to get it. */
 typedef struct torpor_policy_app {
@@ -151,8 +153,10 @@ typedef struct torpor_policy_app {
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
     uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
-    uint32_t connections; /* open TCP connections; TORPOR_UNKNOWN if unknown */
-    int64_t last_traffic; /* when one of its connections last carried data, or a connection to its ports closed */
+    uint32_t connections; /* open TCP connections, and those of clients to its Unix sockets; TORPOR_UNKNOWN
+                               if unknown */
+    int64_t last_traffic; /* when one of its connections last carried data, or a connection to its ports closed,
+                             as far as the kernel reports it */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
     uint32_t mail;      /* messages that are queued for it */
     uint32_t unhandled; /* messages to it that no app handled */
@@ -265,9 +269,11 @@ enum torpor_policy_advice_kind {
     TORPOR_ADVISE_GRANT = 2,     /* app may stay in the background for `time` microseconds from now on */
     TORPOR_ADVISE_ORDER = 3,     /* to TORPOR_EVENT_EVICTION: apps with lower `value` are evicted first */
     TORPOR_ADVISE_ADMIT = 4,     /* to TORPOR_EVENT_LAUNCH: app is launched now; the default without advice */
-    TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds */
+    TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds, more than 0;
+                                    100 ms at least */
     TORPOR_ADVISE_REFUSE = 6,    /* to TORPOR_EVENT_LAUNCH: app is not launched */
-    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: app is restarted in `time` microseconds */
+    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: the restart that is due (`delay`) comes in `time`
+                                    microseconds; refused if none is due, as with restart = "never" */
     TORPOR_ADVISE_GIVE_UP = 8,   /* to TORPOR_EVENT_ENDED: app is marked failed and not restarted */
     TORPOR_ADVISE_PROFILE = 9,   /* app gets the resource profile of state `value` */
     TORPOR_ADVISE_ASK_AGAIN = 10, /* TORPOR_EVENT_TIMER is due in `time` microseconds, or earlier if earlier advice

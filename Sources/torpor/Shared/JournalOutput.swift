@@ -108,8 +108,7 @@ struct JournalOutput {
     /// The arguments for journalctl.
     func arguments(_ more: [String]) -> [String] {
         var words = ["journalctl", "--output=json", "--all", "--no-pager"]
-        let fields = ["MESSAGE", "_SYSTEMD_UNIT", "_SYSTEMD_USER_UNIT"] + JournalPlace.fields
-        words.append("--output-fields=" + fields.joined(separator: ","))
+        words.append("--output-fields=" + (["MESSAGE"] + JournalPlace.fields).joined(separator: ","))
         words += more
         // journalctl gets whole seconds, which every version accepts. The exact limit is applied to the entries here.
         if let since { words.append("--since=@\(since / 1_000_000)") }

@@ -248,8 +248,13 @@ struct PolicyTemplate {
             ## Use
 
             Put `\(names.library)` into the directory of policies (`[supervisor] policy_directory`, by default
-            `/usr/lib/torpor/policies`). The library and its folders must belong to root or to the supervisor's user,
-            and no other user may write to them. Then, in the configuration:
+            `/usr/lib/torpor/policies`):
+
+                install \(built) /usr/lib/torpor/policies
+
+            (`cp` would overwrite the file of a library that is in use, which crashes it.) The library and its folders
+            must belong to root or to the supervisor's user, and no other user may write to them. Then, in the
+            configuration:
 
             ```toml
             [supervisor]
@@ -261,7 +266,8 @@ struct PolicyTemplate {
             ```
 
             `torpor apply` loads it, and `torpor policy reload \(names.name)` loads it again after a change. With
-            `mode = "advise"` its advice is only logged: `torpor events -f`.
+            `mode = "advise"` its advice is only logged: `torpor events -f`. What it writes to standard error is in
+            torpord's log: `journalctl -u torpord`.
 
             """
     }

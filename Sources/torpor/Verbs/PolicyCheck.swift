@@ -14,7 +14,8 @@ struct PolicyCheck: ParsableCommand {
         discussion: """
             Runs the policy as torpord does, in processes of its own, and tests whether it gives the same answers to \
             the same questions, how long they take, whether its memory grows, whether it survives views that make no \
-            sense, and whether its advice makes sense. No supervisor is needed.
+            sense, and whether its advice makes sense. What the policy writes to standard error is shown there, the \
+            first 100 lines. No supervisor is needed.
             """
     )
     .examples(
@@ -51,6 +52,14 @@ struct PolicyCheck: ParsableCommand {
             progress.clear()
             if !tool.json { Output.page(Self.line(result)) }
         }
+        var lines = 0
+        conformance.onLine = { line in
+            lines += 1
+            guard lines <= Self.mostLines else { return }
+            progress.clear()
+            let text = lines < Self.mostLines ? Terminal.harmless(line) : "(it writes more, which is not shown)"
+            try? ThisProcess.write("policy: \(text)\n", to: 2)
+        }
         try conformance.run()
         progress.clear()
         if tool.json { Output.document(Self.json(conformance)) }
@@ -64,6 +73,9 @@ struct PolicyCheck: ParsableCommand {
             )
         }
     }
+
+    /// The maximum number of lines of the policy that are shown: it is asked a million questions.
+    private static let mostLines = 100
 
     private static func line(_ result: ConformanceResult) -> String {
         let head =

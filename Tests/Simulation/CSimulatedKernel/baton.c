@@ -48,6 +48,14 @@ void sim_baton_begin(void)
     own = 0;
 }
 
+int sim_threads(void)
+{
+    int count = 1;
+    for (int i = 1; i < threads_end; i++)
+        count += threads[i].is_used && !threads[i].is_over;
+    return count;
+}
+
 static int is_due(const struct sim_wait *wait) { return wait->deadline <= sim_world->now; }
 
 static int may_go_on(struct thread *thread)

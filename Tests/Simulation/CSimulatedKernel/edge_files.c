@@ -44,7 +44,9 @@ static int open_any(int folder, const char *path, int flags, mode_t mode)
         return -1;
     }
     if (path[0] == '/') {
-        int fd = sim_open_made_up(path);
+        int fd = (flags & O_ACCMODE) == O_RDWR ? sim_open_trigger(path) : -2;
+        if (fd == -2)
+            fd = sim_open_made_up(path);
         if (fd != -2)
             return fd;
     }
@@ -93,6 +95,23 @@ int __open64_2(const char *path, int flags) { return open_any(AT_FDCWD, path, fl
 int __openat64_2(int folder, const char *path, int flags);
 int __openat64_2(int folder, const char *path, int flags) { return open_any(folder, path, flags, 0); }
 
+// The folder of torpord's threads: they all look the same.
+static DIR *open_threads(void)
+{
+    char path[512];
+    int count = sim_threads();
+    int length = snprintf(path, sizeof path, "%s/threads/%d", sim_world->root, count);
+    DIR *folder = REAL(opendir)(path);
+    if (folder != NULL || errno != ENOENT || REAL(mkdir)(path, 0755) < 0)
+        return folder;
+    for (int i = 1; i <= count; i++) {
+        snprintf(path + length, sizeof path - (size_t)length, "/%d", i);
+        REAL(mkdir)(path, 0755);
+    }
+    path[length] = 0;
+    return REAL(opendir)(path);
+}
+
 DIR *opendir(const char *path)
 {
     if (!sim_is_torpord)
@@ -103,8 +122,10 @@ DIR *opendir(const char *path)
         return NULL;
     }
     char own[32];
-    snprintf(own, sizeof own, "/proc/%d/", sim_world->torpord);
-    if (strncmp(path, own, strlen(own)) == 0) {
+    int length = snprintf(own, sizeof own, "/proc/%d/", sim_world->torpord);
+    if (strncmp(path, own, (size_t)length) == 0) {
+        if (strcmp(path + length, "task") == 0)
+            return open_threads();
         errno = ENOENT;
         return NULL;
     }
@@ -190,6 +211,10 @@ ssize_t write(int fd, const void *from, size_t size)
     if (!sim_is_torpord)
         return REAL(write)(fd, from, size);
     sim_count_call();
+    if (sim_is_trigger(fd)) {
+        FAIL(SIM_FAULT_INTERRUPTED, EINTR);
+        return (ssize_t)size;
+    }
     enum kind kind = fd > 2 ? kind_of(fd) : OTHER;
     if (kind == OTHER)
         return REAL(write)(fd, from, size);

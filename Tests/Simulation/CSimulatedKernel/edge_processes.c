@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +143,7 @@ static struct content {
     char text[CONTENT_BYTES];
 } contents[CONTENTS];
 static uint8_t content_of[MOST_FDS];  // the place in `contents`, counted from 1; 0: it is another file
+static uint8_t is_trigger[MOST_FDS];
 
 static int real_descriptor_with(const char *text, size_t size)
 {
@@ -197,6 +199,8 @@ ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset)
 
 void sim_forget_made_up(int fd)
 {
+    if (fd >= 0 && fd < MOST_FDS)
+        is_trigger[fd] = 0;
     struct content *content_behind = content(fd);
     if (content_behind == NULL)
         return;
@@ -286,6 +290,19 @@ static int open_of_process(int32_t pid, const char *file)
     return -1;
 }
 
+// The memory of the world is never short: what stands for a trigger is a descriptor that never becomes ready.
+int sim_open_trigger(const char *path)
+{
+    if (strcmp(path, "/proc/pressure/memory") != 0 || !sim_world->has_pressure)
+        return -2;
+    int fd = REAL(timerfd_create)(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && fd < MOST_FDS)
+        is_trigger[fd] = 1;
+    return fd;
+}
+
+int sim_is_trigger(int fd) { return fd >= 0 && fd < MOST_FDS && is_trigger[fd]; }
+
 int sim_open_made_up(const char *path)
 {
     if (strncmp(path, "/proc/", 6) != 0)
@@ -311,6 +328,9 @@ int sim_open_made_up(const char *path)
     if (strcmp(rest, "meminfo") == 0)
         return made_up("MemTotal:       16000000 kB\nMemFree:        12000000 kB\nMemAvailable:   14000000 kB\n"
                        "SwapTotal:             0 kB\nSwapFree:              0 kB\n");
+    if (strncmp(rest, "pressure/", 9) == 0 && sim_world->has_pressure)
+        return made_up("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+                       "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
     if (strcmp(rest, "sys/kernel/random/boot_id") == 0)
         return made_up("00000000-0000-0000-0000-%012llu\n", (unsigned long long)sim_world->boot);
     if (strcmp(rest, "sys/kernel/hostname") == 0)

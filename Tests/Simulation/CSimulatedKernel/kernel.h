@@ -56,11 +56,16 @@ void sim_forget_timer(int fd);
 void sim_timer_was_read(int fd);
 void sim_yield_to_simulator(void);
 void sim_baton_begin(void);
+// How many threads torpord has.
+int sim_threads(void);
 
 // Paths: where a file of the kernel really is, or -1 and errno. Returns 0: `path` as it is, 1: `to`.
 int sim_translate(const char *path, char *to, size_t size);
 // Opens a file whose content is made up; -2: it is none of those.
 int sim_open_made_up(const char *path);
+// Opens one to which triggers are written; -2: it is none of those.
+int sim_open_trigger(const char *path);
+int sim_is_trigger(int fd);
 // What remains of the content of such a file goes to `to`; -2: it is none of those.
 ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset);
 enum { SIM_FROM_WHERE_IT_IS = -1 };  // as an offset

@@ -50,10 +50,13 @@ int sim_create(uint64_t seed, const char *root)
     world->next_deadline = INT64_MAX;
     world->trace_hash = 0xcbf29ce484222325;
     world->next_ticks = 500000;
+    world->has_pressure = seed % 8 != 0;
     snprintf(world->root, sizeof world->root, "%s", root);
     sim_world = world;
     char path[256];
     snprintf(path, sizeof path, "%s/proc", root);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/threads", root);
     mkdir(path, 0755);
     snprintf(path, sizeof path, "%s/pidfd", root);
     return mkdir(path, 0755);

@@ -36,6 +36,8 @@ struct WrittenLine {
     let text: String
     /// How many torpords had ended by then.
     let deaths: Int
+    /// How many keepers had ended by then: what apps have in their pipes ends with the keeper.
+    let keepers: Int
 }
 
 /// A process of an app.

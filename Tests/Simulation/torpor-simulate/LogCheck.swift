@@ -55,9 +55,10 @@ struct LogCheck {
             }
             let missing = app.lines[next..<found]
             let bytes = missing.reduce(0) { $0 + $1.text.utf8.count + 1 }
-            // A torpord that is killed forgets what it has dropped.
-            let hasDied = missing.first?.deaths != app.lines[found].deaths
-            guard mayLackEnd, hasDied || gap == bytes else {
+            let first = app.lines[next]
+            let last = app.lines[found]
+            let isForgotten = first.keepers != last.keepers || (app.wasRemoved && first.deaths != last.deaths)
+            guard mayLackEnd, isForgotten || gap == bytes else {
                 throw Violation(
                     "the log of \(app.name) lacks \(bytes) bytes before \(line), from \(app.lines[next].text) on, and says "
                         + "\(gap.map(String.init) ?? "nothing")"

@@ -52,7 +52,11 @@ extension Simulation {
         }
         if deadline == .max || !isRunning {
             now += 1_000_000 * Int64(1 + random(50))
-        } else if deadline > now, happens(3, of: 4) {
+            return
+        }
+        // Apps and clients have time for what they do, however late torpord has something to do again.
+        if !isSettling { deadline = min(deadline, now + 250_000_000 * Int64(1 + random(4))) }
+        if deadline > now, happens(3, of: 4) {
             now = deadline
         } else {
             now += min(max(0, deadline - now), 1_000_000 * Int64(1 + random(200)))

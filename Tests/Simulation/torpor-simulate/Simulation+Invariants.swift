@@ -138,5 +138,7 @@ extension Simulation {
 
     /// Of these, torpord has a fixed number of its own. Signals have a second descriptor where the kernel refused one of
     /// them its priority.
-    private static let anonymous = [("[eventpoll]", 4), ("[signalfd]", 2), ("inotify", 2), ("[eventfd]", 16)]
+    private static let anonymous = [
+        ("[eventpoll]", 4), ("[signalfd]", 2), ("inotify", 2), ("[eventfd]", 16), ("[timerfd]", 2),
+    ]
 }

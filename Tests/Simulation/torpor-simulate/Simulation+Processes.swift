@@ -170,7 +170,7 @@ extension Simulation {
         let bytes = Array((line + "\n").utf8)
         let count = bytes.withUnsafeBytes { sim_write(process.output, $0.baseAddress, $0.count) }
         if count == bytes.count {
-            process.app.lines.append(WrittenLine(text: line, deaths: deaths))
+            process.app.lines.append(WrittenLine(text: line, deaths: deaths, keepers: keepers))
         } else {
             note("no room for a line of \(process.pid): \(count < 0 ? sim_errno() : 0)")
             if count < 0, sim_errno() == 32 {

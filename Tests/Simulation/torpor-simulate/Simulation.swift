@@ -29,6 +29,8 @@ final class Simulation {
     var clients: [ClientModel] = []
     /// How many torpords have ended.
     var deaths = 0
+    /// How many keepers have ended.
+    private(set) var keepers = 0
     var isRunning = false
     private var hasBye = false
     private var hasHandover = false
@@ -226,6 +228,7 @@ final class Simulation {
             sim_reap(kernel)
         }
         sim_keeper_reset()
+        keepers += 1
         nextDelay = 0
     }
 

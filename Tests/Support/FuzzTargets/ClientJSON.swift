@@ -36,6 +36,10 @@ enum ClientJSON: FuzzedParser {
             try expect(torpor_json_count(read) == object.members.count, "it has \(torpor_json_count(read)) members")
             for (index, member) in object.members.enumerated() {
                 guard let found = torpor_json_at(read, index) else { throw Finding("member \(index) is missing") }
+                // A name ends at its first NUL there.
+                let name = torpor_json_key(found).map { String(cString: $0) }
+                let expected = member.name.utf8.prefix { $0 != 0 }
+                try expect(name?.utf8.elementsEqual(expected) ?? false, "member \(index) has another name")
                 try compare(found, member.value)
             }
         }

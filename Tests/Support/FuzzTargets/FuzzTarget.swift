@@ -39,6 +39,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case importSupervisord = "import-supervisord"
     case importSystemd = "import-systemd"
     case json
+    case jsonNames = "json-names"
     case keeperAnswers = "keeper-answers"
     case keeperLaunch = "keeper-launch"
     case keeperRequests = "keeper-requests"
@@ -87,6 +88,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .importSupervisord: SupervisordFiles.self
         case .importSystemd: SystemdUnits.self
         case .json: JSONTexts.self
+        case .jsonNames: JSONNames.self
         case .keeperAnswers: KeeperAnswers.self
         case .keeperLaunch: KeeperLaunches.self
         case .keeperRequests: KeeperRequests.self

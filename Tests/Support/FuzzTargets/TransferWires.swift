@@ -29,7 +29,7 @@ enum TransferWires: FuzzedParser {
         queue.add(transfer)
         _ = queue.due(at: .max)
         let limits = TransferQueue.Limits(connections: 1, perApp: 1, perServer: 1)
-        _ = queue.next(limits, isInForeground: { _ in false }) { _, _ in true }
+        _ = queue.next(limits, isInForeground: { _ in false }, user: { _ in "" }) { _, _ in true }
         queue.remove(transfer.id)
         try expect(queue.count == 0 && queue.apps.isEmpty, "something is left of it")
     }

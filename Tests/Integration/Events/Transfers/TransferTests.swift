@@ -140,6 +140,30 @@ struct TransferTests {
         }
     }
 
+    @Test(
+        "A transfer without an end keeps no other user waiting",
+        .enabled(if: Users.isRoot, "only root has apps of other users")
+    )
+    func share() throws {
+        let other = Delegates.head.replacing("apps.web", with: "apps.other")
+        try TransferScene.run(app: "user = \"nobody\"\n" + other, supervisor: "connections = 1") { scene in
+            let daemon = scene.daemon
+            // Where the app writes down what it hears.
+            chmod(daemon.directory, 0o777)
+            for name in ["web", "other"] { try daemon.done(.start, name) }
+            try scene.waitForHalf(try scene.get("slow"))
+            try scene.get("two")
+            try daemon.ask(
+                "d.call('StartTransfer', direction='download', url='\(scene.base)three', file='three')",
+                app: "other"
+            )
+            try daemon.eventually("the other user's is there") {
+                try daemon.heard("other").contains { $0.name == "transferDidFinish" }
+            }
+            #expect(!scene.requests.contains { $0.contains(" /two ") }, "the first user has its place")
+        }
+    }
+
     @Test("A file is uploaded, and one that has changed meanwhile is not taken for it") func uploads() throws {
         try TransferScene.run { scene in
             let daemon = scene.daemon

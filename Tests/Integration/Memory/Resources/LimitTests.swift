@@ -58,7 +58,7 @@ import Varlink
             if try has("memory", daemon) { #expect(try daemon.cgroupFile("a", "memory.max") == "\(48 << 20)") }
             if try has("pids", daemon) { #expect(try daemon.cgroupFile("a", "pids.max") == "77") }
             try daemon.apply(Self.toml(""))
-            for file in ["memory.max", "pids.max"] { #expect(try daemon.cgroupFile("a", file) ?? "max" == "max") }
+            #expect(try daemon.cgroupFile("a", "memory.max") ?? "max" == "max")
             try File.write(daemon.directory + "/eat", "")
             try daemon.waitForRecord("a", "eaten")
             // It has more than that now.
@@ -66,6 +66,30 @@ import Varlink
             #expect(reply.lines == ["a: changed memory_limit none → 48MiB (live)"])
             try daemon.waitFor("a", "not-running")
             #expect(try daemon.summary("a").lastExit?.reason == "memory-limit")
+        }
+    }
+
+    @Test("an app that sets no limit has room for 15 % of the machine's tasks, and as many as it wants if it says so")
+    func ordinary() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            try daemon.waitFor("a", "active")
+            let isKept = try has("pids", daemon)
+            let limits = try ["pid_max", "threads-max"].map { name throws in
+                Int(try File.readString("/proc/sys/kernel/\(name)").split(separator: "\n")[0]) ?? .max
+            }
+            // Of a container there may be another limit, below these.
+            let most = max(512, (limits.min() ?? 0) * 15 / 100)
+            func now() throws -> String? { try daemon.cgroupFile("a", "pids.max") }
+            let ordinary = try now()
+            #expect(isKept ? ordinary.flatMap { Int($0) }.map { (512...most).contains($0) } == true : ordinary == nil)
+            #expect(try !daemon.status("a").profileMissing.contains { $0.hasPrefix("limits.tasks") })
+            #expect(!daemon.log.contains("limits.tasks"))
+            for (limit, expected) in [("\"unlimited\"", "max"), ("77", "77")] {
+                try daemon.apply(Apps.sleeper("a", "limits = { tasks = \(limit) }"))
+                #expect(try now() == (isKept ? expected : nil))
+            }
+            try daemon.apply(Apps.sleeper("a"))
+            #expect(try now() == ordinary)
         }
     }
 

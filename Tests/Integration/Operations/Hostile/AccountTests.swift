@@ -60,6 +60,69 @@ struct AccountTests {
         }
     }
 
+    @Test("A launch as another user gets no descriptors that the former one has stored")
+    func formerDescriptors() throws {
+        let program = """
+            import os, tp
+            tp.record("got " + os.environ.get("LISTEN_FDNAMES", "none"))
+            tp.notify("FDSTORE=1\\nFDNAME=kept", [os.memfd_create("kept")])
+            tp.notify("READY=1")
+            tp.wait()
+            """
+        let toml = Self.toml("ready = \"notify\"\n").replacing(
+            "exec = [\"sleep\", \"1000\"]",
+            with: "exec = [\"/usr/bin/python3\", \"-S\", \"@D/app.py\"]"
+        )
+        let asUser = toml.replacing("ready =", with: "user = \"4242421\"\ngroup = \"4242422\"\nready =")
+        try withDaemon(asUser, files: ["app.py": program]) { daemon throws in
+            // Where the app writes down what it gets.
+            chmod(daemon.directory, 0o777)
+            try daemon.done(.start, "web")
+            try daemon.done(.restart, "web")
+            #expect(daemon.records("web") == ["got none", "got kept"])
+            _ = try daemon.apply(toml) { $0.restart = true }
+            try daemon.eventually("it is launched as root") { daemon.records("web").count == 3 }
+            #expect(daemon.records("web").last == "got none")
+            try daemon.waitFor("web", "active")
+        }
+    }
+
+    @Test("What a former user has written into the folder of an app's container deletes nothing")
+    func formerContainer() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let (place, pulled, other) = (folder + "/container", folder + "/torpor-pull-1", folder + "/other")
+        for path in [place, pulled, other] { try File.makeDirectories(path) }
+        func removes(_ path: String) throws -> Bool {
+            try File.write(place + "/pull", path + "\n")
+            let run = try Spawn.run([Built.path("torpor-container"), "remove", place])
+            #expect(run.code == 0, "\(run.output)")
+            return !File.exists(path)
+        }
+        try File.setOwner(place, uid: 4_242_423, gid: 4_242_423)
+        #expect(try !removes(pulled), "another user's folder is obeyed")
+        try File.setOwner(place, uid: 0, gid: 0)
+        #expect(try !removes(other), "what no pull has made is deleted")
+        #expect(try removes(pulled))
+    }
+
+    @Test("A launch as another user gets a folder for its container that the former user does not own")
+    func formerContainerFolder() throws {
+        let toml = Self.toml("user = \"4242421\"\ngroup = \"4242422\"\n").replacing(
+            "exec = [\"sleep\", \"1000\"]",
+            with: "container = { image = \"localhost/none\", pull = \"never\" }"
+        )
+        try withDaemon(toml) { daemon in
+            let place = daemon.runtime + "/apps/web/container"
+            try File.makeDirectories(place)
+            try File.write(place + "/id", "--all\n")
+            try File.setOwner(place, uid: 4_242_423, gid: 4_242_423)
+            // There is no such image, and perhaps no podman.
+            #expect(try !daemon.verb(.start, "web").ok)
+            #expect(try File.status(place).uid == 4_242_421 && !File.exists(place + "/id"))
+        }
+    }
+
     @Test(
         "One account that is not there fails the launch of one app at the start; the others are launched",
         arguments: [

@@ -146,6 +146,27 @@ import Varlink
         }
     }
 
+    @Test("a launch that is put off by no time comes at once, and a short delay lasts for a tenth of a second")
+    func delayByNothing() throws {
+        for time in [0, -1] {
+            let rules = [rule(on: Number.launch, Number.delay, value: 5, time: time, reason: "the unit is wrong")]
+            try advised(rules, apps: Governed.sleeper("a", "launch = \"on-demand\"")) { daemon throws in
+                try daemon.done(.start, "a")
+                let events = try daemon.policyEvents("a")
+                #expect(
+                    events.contains { $0.contains("its launch cannot be delayed by a time of 0 or less") },
+                    "\(events)"
+                )
+            }
+        }
+        let rules = [rule(on: Number.launch, Number.delay, time: 1, reason: "soon", times: 3)]
+        try advised(rules, apps: Governed.sleeper("a", "launch = \"on-demand\"")) { daemon throws in
+            let before = Clock.monotonic()
+            try daemon.done(.start, "a")
+            #expect(Clock.monotonic() - before >= .milliseconds(300))
+        }
+    }
+
     @Test("a restart is put off or given up as a policy says")
     func restarts() throws {
         let later = [rule(on: Number.ended, Number.restart, time: 60_000_000, reason: "it needs rest")]

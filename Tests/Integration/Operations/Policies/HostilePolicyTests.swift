@@ -39,6 +39,51 @@ import Varlink
         }
     }
 
+    @Test("what it writes to standard error is in torpord's log by lines, a few in each second")
+    func chatter() throws {
+        let bad = try Governed.hostile("chatter", at: "decide", "deadline = \"30s\"")
+        let start = Clock.monotonic()
+        try withDaemon(Governed.toml([("bad", bad)], apps: Governed.sleeper("a"))) { daemon throws in
+            let first = "policy bad: line 0 of very many that nobody wants to read at all\n"
+            try daemon.eventually("it is in the log") { daemon.log.contains(first) }
+            try daemon.eventually("what was left out is counted") {
+                daemon.log.contains("policy bad: (") && daemon.log.contains(" more lines)\n")
+            }
+            let lines = daemon.log.components(separatedBy: "policy bad: line ").count - 1
+            let seconds = Int((Clock.monotonic() - start).components.seconds)
+            #expect(lines <= 20 * (seconds + 2), "\(lines) in \(seconds) s")
+            #expect(try daemon.policy("bad").failures == 0)
+        }
+    }
+
+    @Test("a library that is overwritten while it is loaded is no failure of the policy, and is loaded again")
+    func overwritten() throws {
+        let folder = try Libraries.makeFolder("overwritten")
+        let path = folder + "/libadvisor.so"
+        let good = try Data(contentsOf: URL(fileURLWithPath: Libraries.path("advisor.c")))
+        try good.write(to: URL(fileURLWithPath: path))
+        let toml = Governed.toml(
+            [("own", "path = \"\(path)\"\ndeadline = \"5s\"")],
+            apps: Governed.sleeper("a") + Governed.sleeper("b", "launch = \"on-demand\"")
+        )
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("a", "active")
+            try daemon.waitForPolicy("own", "is loaded") { $0.state == "ready" }
+            // As cp does, into the same file.
+            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            try file.write(contentsOf: Data(count: good.count))
+            try daemon.done(.start, "b")
+            try daemon.eventually("that is said") {
+                try daemon.policyEvents().contains { $0.contains("its library was overwritten while it was loaded") }
+            }
+            try file.seek(toOffset: 0)
+            try file.write(contentsOf: good)
+            try file.close()
+            _ = try daemon.call(.reloadPolicy(name: "own"))
+            try daemon.waitForPolicy("own", "is loaded again") { $0.state == "ready" && $0.failures == 0 }
+        }
+    }
+
     /// A daemon on a machine whose memory nobody waits for: late answers are the policies' doing.
     private func withCalmDaemon(_ toml: String, _ body: (Daemon) throws -> Void) throws {
         let kernel = try KernelFiles()

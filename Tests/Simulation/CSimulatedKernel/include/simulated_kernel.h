@@ -57,6 +57,7 @@ struct sim_world {
     uint32_t kill_after_change;  // at the next one that has changed something, not at any
     uint64_t boot;            // counts boots
     uint32_t is_calm;         // no fault from now on
+    uint32_t has_pressure;    // the kernel reports memory pressure (PSI); torpord polls without that
     uint32_t rate[SIM_FAULTS];  // of 65536 calls
     uint64_t faults[SIM_FAULTS];
     uint64_t next_ticks;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Lifecycle
+import Testing
+
+@Suite("Ends for what an app did not do in time")
+struct MissedEndTests {
+    /// What happens in the next minute if the app answers nothing and ends only by SIGKILL.
+    private func silence(_ bench: inout Bench) -> [Action] {
+        var actions: [Action] = []
+        for _ in 0..<60 { actions += bench.advance(.seconds(1)) }
+        return actions
+    }
+
+    @Test(
+        "They come with SIGTERM and without willTerminate, as the table of edges says",
+        arguments: [TerminationReason.taskExpired, .backgroundDeadline, .unresponsive, .launchDeadline]
+    )
+    func withoutWarning(reason: TerminationReason) throws {
+        var bench = Bench.attentive { if reason == .unresponsive { $0.onMissedTransition = .end } }
+        if reason == .launchDeadline {
+            _ = try bench.ask(.start(background: false))
+            _ = bench.machine.permitLaunch(now: bench.now)
+            _ = bench.tell(.launched)
+        } else {
+            try bench.launch()
+            if reason == .taskExpired { _ = try bench.machine.beginTask("upload", now: bench.now) }
+            _ = try bench.ask(.background)
+            if reason == .taskExpired { bench.answerEverything() }
+        }
+        let actions = silence(&bench)
+        #expect(actions.contains(.signalStop), "\(actions)")
+        #expect(!actions.contains(.tell(.willTerminate)), "\(actions)")
+        #expect(try bench.end(.signaled(9, coreDumped: false)).reason == reason)
+    }
+}
