@@ -30,16 +30,16 @@ struct ToldToSave {
 }
 
 /// The last questions before an app is stopped: has it worked since it was last told to save its state, so that an
-/// eviction would lose something? And can it be woken, or does it not listen yet?
+/// eviction would lose something? And can it be woken, or does it not listen yet, or has it not connected yet?
 extension ProcessControl {
     /// An app that has used less processor time than this since it saved its state counts as idle: the time in which it
     /// finishes its answer, and in which its timers run.
     private static let idle = Duration.milliseconds(10)
     /// The same, if the processor time is known only in clock ticks of 10 ms, or if the time to save is part of it.
     private static let idleRoughly = Duration.milliseconds(30)
-    /// How long after its launch an app may begin to listen, if its `launch_deadline` is not longer.
+    /// How long after its launch an app may begin to listen, or connect, if its `launch_deadline` is not longer.
     private static let listening = Duration.seconds(30)
-    /// The time between two looks whether an app listens.
+    /// The time between two looks whether an app listens or is connected.
     private static let listeningPause = Duration.seconds(1)
 
     /// How exactly the kernel tells the time of traffic.
@@ -88,16 +88,18 @@ extension ProcessControl {
     /// search through the app's sockets is needed, and none for most apps.
     func lookBeforeStop(_ app: AppRuntime, _ stop: @escaping () -> Void) {
         let needsPort = needsPort(app)
+        let needsConnection = !needsPort && needsConnection(app)
         let since = mayHaveWorked(app)
         app.run.toldToSave?.isFresh = false
         if let since, hasUsedProcessor(app, since) { return saveFirst(app) }
-        guard needsPort || since != nil else { return stop() }
+        guard needsPort || needsConnection || since != nil else { return stop() }
         let tree = app.run.tree
         supervisor.wakes.connectionWatch.inspect(app) { [weak self] findings in
             guard let self, app.run.tree === tree, isToBeStopped(app) else { return }
             if let since, let traffic = findings.lastTraffic, traffic + Self.tick > since.at { return saveFirst(app) }
             if findings.listens { app.run.hasListened = true }
-            guard needsPort, !findings.listens else { return stop() }
+            let isDeaf = needsPort && !findings.listens || needsConnection && !findings.isConnected
+            guard isDeaf else { return stop() }
             app.run.stop = .none
             deliver(.settles(Self.listeningPause), to: app.id)
         }
@@ -143,13 +145,22 @@ extension ProcessControl {
     /// Whether only a connection to a socket that the app opens itself could wake the app, the app was launched to be
     /// suspended or for an event, and it may still be about to open that socket.
     private func needsPort(_ app: AppRuntime) -> Bool {
+        app.specification.wakeOnConnect != .none && app.specification.sockets.isEmpty && app.run.hasListened != true
+            && mayStillOpenSockets(app)
+    }
+
+    /// Whether only data on a connection that the app makes itself (the mode `voip`) could wake the app, the app was
+    /// launched to be suspended or for an event, and it may still be about to connect.
+    private func needsConnection(_ app: AppRuntime) -> Bool {
+        app.specification.isWokenOnlyByVoip && mayStillOpenSockets(app)
+    }
+
+    private func mayStillOpenSockets(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        let specification = app.specification
-        guard machine.transition == .suspending, !machine.isForced, machine.mayRun,
-            specification.wakeOnConnect != .none, specification.sockets.isEmpty, !machine.launchOrder.foreground,
-            app.run.hasListened != true, app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
+        guard machine.transition == .suspending, !machine.isForced, machine.mayRun, !machine.launchOrder.foreground,
+            app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
         else { return false }
-        return loop.now - launchedAt < max(Self.listening, specification.rules.launchDeadline ?? .zero)
+        return loop.now - launchedAt < max(Self.listening, app.specification.rules.launchDeadline ?? .zero)
     }
 }
 
