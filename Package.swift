@@ -676,12 +676,17 @@ let shell: Set = [
 /// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
 /// rather than quick.
 let commands: Set = [
-    "Alerts", "Bluetooth", "BundleSeals", "Bundles", "CommandLinePages", "Configuration", "DataProtection",
-    "DesktopEntries", "DesktopProtocol", "DesktopRules", "Importing", "Location", "LoginManager", "PolicyTools",
-    "ProtectionKeys", "StateDocuments", "TopView", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+    "Alerts", "AppConnection", "Bluetooth", "BundleSeals", "Bundles", "CalendarTime", "CommandLinePages", "Configuration",
+    "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "Importing", "Location",
+    "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules", "ServiceManager",
+    "StateDocuments", "SystemBus", "Telemetry", "TopView", "TransferProtocol", "TransferRules", "Transfers", "torpor",
+    "torpor-desktop", "torpor-protect", "torpor-verify",
 ]
+/// Without these, the linker keeps each public function, though no other module of the program calls it.
+let droppable = ["-Xfrontend", "-internalize-at-link", "-Xfrontend", "-function-sections"]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
+    settings.append(.unsafeFlags(droppable, .when(configuration: .release)))
     if commands.contains(target.name) { settings.append(.unsafeFlags(["-Osize"], .when(configuration: .release))) }
     if shell.contains(target.name) {
         settings.append(.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)))

@@ -39,6 +39,9 @@ public final class AppLink {
     public let path: String
     /// Whether the process is the delegate now.
     public private(set) var isAttached = false
+    /// Whether this process may not connect to the socket, as the last attempt has shown: it runs as another user than
+    /// the app's. The link keeps trying.
+    public private(set) var isForbidden = false
     /// Whether the process wants to be the delegate.
     public let isDelegate: Bool
 
@@ -120,9 +123,11 @@ public final class AppLink {
         request.tasks = tasks
         do {
             let channel = try LinkChannel(path: path, poller: poller, tag: Self.streamTag)
+            isForbidden = false
             stream = channel
             try channel.send(AppRequest.attach(request).call)
         } catch {
+            isForbidden = (error as? Errno)?.isRefusal ?? false
             loseStream()
         }
     }

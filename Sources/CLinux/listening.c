@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -312,15 +313,16 @@ int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped
     return 0;
 }
 
-int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most)
+/// Reads one attribute of the Unix socket with this inode number from the kernel's socket diagnostics (sock_diag(7)).
+static int unix_attribute(int netlink, uint32_t inode, uint32_t show, unsigned short type, void *value, size_t length)
 {
     struct {
         struct nlmsghdr header;
         struct unix_diag_req request;
     } question = {
         .header = {.nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
-        .request = {.sdiag_family = AF_UNIX, .udiag_ino = inode, .udiag_show = UDIAG_SHOW_RQLEN,
-                    .udiag_cookie = {~0u, ~0u}, .udiag_states = ~0u},
+        .request = {.sdiag_family = AF_UNIX, .udiag_ino = inode, .udiag_show = show, .udiag_cookie = {~0u, ~0u},
+                    .udiag_states = ~0u},
     };
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
     if (sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
@@ -340,14 +342,32 @@ int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *m
     int rest = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
     const struct rtattr *part = (const struct rtattr *)(const void *)(found + 1);
     for (; RTA_OK(part, rest); part = RTA_NEXT(part, rest)) {
-        struct unix_diag_rqlen length;
-        if (part->rta_type != UNIX_DIAG_RQLEN || RTA_PAYLOAD(part) < sizeof length)
+        if (part->rta_type != type || RTA_PAYLOAD(part) < length)
             continue;
-        memcpy(&length, RTA_DATA(part), sizeof length);
-        *waiting = length.udiag_rqueue;
-        *most = length.udiag_wqueue;
+        memcpy(value, RTA_DATA(part), length);
         return 0;
     }
     errno = ENODATA;
     return -1;
+}
+
+int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most)
+{
+    struct unix_diag_rqlen length;
+    if (unix_attribute(netlink, inode, UDIAG_SHOW_RQLEN, UNIX_DIAG_RQLEN, &length, sizeof length) < 0)
+        return -1;
+    *waiting = length.udiag_rqueue;
+    *most = length.udiag_wqueue;
+    return 0;
+}
+
+int tlx_unix_file(int netlink, uint32_t inode, uint64_t *device, uint32_t *file)
+{
+    struct unix_diag_vfs place;
+    if (unix_attribute(netlink, inode, UDIAG_SHOW_VFS, UNIX_DIAG_VFS, &place, sizeof place) < 0)
+        return -1;
+    // The kernel's own form of a device number: 12 bits of the major number, and 20 of the minor one.
+    *device = makedev(place.udiag_vfs_dev >> 20, place.udiag_vfs_dev & 0xfffff);
+    *file = place.udiag_vfs_ino;
+    return 0;
 }

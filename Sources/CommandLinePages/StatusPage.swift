@@ -25,7 +25,9 @@ package struct StatusPage {
         if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
         // While torpord suspends the app, its processes stop one after the other: do not attribute that to another
         // process.
-        if status.stopped, app.transition != "suspending" { text += ", stopped by its own or another process's signal" }
+        if status.stopped, app.transition != "suspending" {
+            text += ", stopped by its own or another process's signal (‘torpor signal CONT \(app.name)’ continues it)"
+        }
         if status.traced { text += ", traced: its deadlines are off" }
         if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"

@@ -147,6 +147,24 @@ extension ControlService {
         return "it has no connection"
     }
 
+    /// Looks whether the app's main process is stopped although torpord did not stop it.
+    func inspectStop(_ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        var isStopped = false
+        if machine.state != .suspended, machine.transition == nil, let tree = app.run.tree {
+            isStopped = (try? ProcFS.stat(tree.addressee.pid))?.state == "T"
+        }
+        if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
+    }
+
+    /// Why the app does nothing although it is up, as words that follow its name: its own or another process's signal,
+    /// such as `kill -STOP`, has stopped it. Nil if it was not stopped when that was last looked at.
+    func outsideStop(of app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        guard app.run.isStoppedByOthers, machine.state != .suspended, machine.transition == nil else { return nil }
+        return "is stopped by its own or another process's signal: ‘torpor signal CONT \(app.name)’ continues it"
+    }
+
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
     /// connection, and no app that it requires.
     func isStranded(_ app: AppRuntime) -> Bool {
@@ -252,3 +270,13 @@ extension ControlService {
         }
     }
 }
+
+extension Incarnation {
+    /// Whether the main process was stopped, although torpord had not stopped it, when that was last looked at.
+    fileprivate var isStoppedByOthers: Bool {
+        get { slots[StoppedByOthersSlot.self] ?? false }
+        set { slots[StoppedByOthersSlot.self] = newValue }
+    }
+}
+
+private enum StoppedByOthersSlot: Slot { typealias Value = Bool }

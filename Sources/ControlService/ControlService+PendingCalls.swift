@@ -358,7 +358,7 @@ extension ControlService {
         let text = "is \(machine.state.rawValue)"
         let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
         let remarks = lacksScene(app, machine) + failedLaunch(item, app, machine) + unsaved(app, machine)
-        return result(app, ok: true, text + back + remarks + waitingMail(app, machine))
+        return result(app, ok: true, text + back + remarks + waitingMail(app, machine) + staysStopped(item, app))
     }
 
     /// The text to add if an app in the background could not save its state, and has not saved it since; else empty.

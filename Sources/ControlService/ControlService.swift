@@ -317,7 +317,10 @@ package final class ControlService: ShellRoom, ClientService {
         for (app, usage) in zip(living, ProcessTree.usage(of: trees)) {
             (app.run.usage, app.run.sampledAt) = (usage, loop.now)
         }
-        for app in living { supervisor.processControl.checkStillSuspended(app) }
+        for app in living {
+            supervisor.processControl.checkStillSuspended(app)
+            inspectStop(app)
+        }
     }
 
     /// Whether the app's memory and processor time must be read again. Values expire after 1 s, or 1 ms for each process,
@@ -367,7 +370,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.done = machine.isDone
         summary.isSandboxed = app.specification.sandbox.mode != nil
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app) ?? silence(of: app)
-        summary.unhealthy = app.run.health?.problem ?? supervisor.trouble(of: app)
+        summary.unhealthy = outsideStop(of: app) ?? app.run.health?.problem ?? supervisor.trouble(of: app)
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
         summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil
         if let afterStop { summary.heldBack = "it has ended, and its after_stop command \(afterStop) runs" }
@@ -405,6 +408,7 @@ package final class ControlService: ShellRoom, ClientService {
             (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)
         }
         supervisor.processControl.checkStillSuspended(app)
+        inspectStop(app)
         let machine = coordinator.machine(app.id)
         let specification = app.specification
         let now = loop.now

@@ -88,6 +88,30 @@ extension ControlService {
 }
 
 extension ControlService {
+    /// The text to add if this call launched an app that others require, and these stay down because a user stopped
+    /// them, mostly with this one; else empty.
+    func staysStopped(_ item: PendingCall.Item, _ app: AppRuntime) -> String {
+        guard coordinator.machine(app.id).incarnation > item.incarnation else { return "" }
+        var names: [String] = []
+        var seen: Set = [app.id]
+        var next = coordinator.dependents(app.id)
+        while let other = next.popLast() {
+            guard seen.insert(other).inserted else { continue }
+            let machine = coordinator.machine(other)
+            guard machine.isStopped, !machine.isAlive, !machine.isWaitingToLaunch else { continue }
+            next += coordinator.dependents(other)
+            names.append(apps[other].name)
+        }
+        guard let first = names.sorted().first else { return "" }
+        guard names.count > 1 else {
+            return "; \(first), which requires it, stays stopped: ‘torpor start \(first)’ launches it"
+        }
+        let more = "\(first) and \(names.count - 1) more, which require it"
+        return "; \(more), stay stopped: ‘torpor start APP’ launches one"
+    }
+}
+
+extension ControlService {
     /// The apps in the order in which the request acts on them. A launch waits for the launch of another app only if
     /// that other launch was requested first. For `foreground` the order stays as given, because the app that comes
     /// last ends up in front.

@@ -39,7 +39,7 @@ enum Supervisord {
                 program.cannot(
                     kind == "eventlistener"
                         ? "it is an event listener, which speaks supervisord's own protocol "
-                            + "(‘torpor events -f -n 0 --json’ shows new events; a command in after_stop runs at each end)"
+                            + "(‘torpor events -f -n 0 --json’ shows new events; on_failure runs a command when an app has failed)"
                         : "it is an fcgi-program, whose socket supervisord opens and passes as standard input: with "
                             + "[[apps.NAME.sockets]] Torpor opens it and passes it as descriptor 3 "
                             + "(‘sh -c 'exec PROGRAM <&3 3<&-'’); instances can share only a TCP port (reuse_port)",

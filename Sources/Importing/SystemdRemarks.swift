@@ -49,7 +49,7 @@ struct SystemdRemarks {
     /// Keys of `[Unit]` that other code translates.
     private static let knownOfUnit: Set = [
         "Description", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf", "Conflicts",
-        "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
+        "OnFailure", "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
     ]
     /// Keys of `[Unit]` and `[Install]` that have a meaning only under systemd, each with the reason.
     private static let idleOfUnit: [String: String] = [

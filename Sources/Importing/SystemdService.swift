@@ -77,6 +77,7 @@ struct SystemdService {
         SystemdResources(service: self).read(into: &program)
         output(&program)
         SystemdTriggers(service: self).read(into: &program)
+        SystemdFailure(service: self).read(into: &program)
         SystemdRemarks(unit: unit, text: text, own: own).add(to: &program)
     }
 
@@ -114,7 +115,7 @@ struct SystemdService {
         }
     }
 
-    private func parsed(_ key: String, _ program: inout ImportedProgram) -> [SystemdCommand] {
+    func parsed(_ key: String, _ program: inout ImportedProgram) -> [SystemdCommand] {
         var commands: [SystemdCommand] = []
         for line in unit.values("Service", key) {
             guard let found = SystemdCommand.commands(line, text) else {

@@ -32,7 +32,7 @@ extension ImportedConfiguration {
         "title", "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice",
         "environment_file",
         "stdin", "instances", "instance_first", "launch", "ready", "launch_deadline", "requires", "after",
-        "before_start", "after_stop",
+        "before_start", "after_stop", "on_failure",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
         "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "paths", "memory_limit",
         "priority", "evict",

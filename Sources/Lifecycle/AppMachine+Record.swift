@@ -7,7 +7,7 @@ extension AppMachine {
     public static let recordedLedger = 32
 
     /// The number of bytes that the restart times must leave free for the record fields that follow them.
-    private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
+    private static let reservedBytes = 184 + laterBytes + wakeBytes + Coordinator.waitBytes + 31
 
     /// Writes the app's state machine to a record.
     public func encode(into record: inout RecordWriter) {

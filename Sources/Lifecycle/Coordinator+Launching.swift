@@ -20,13 +20,14 @@ extension Coordinator {
     }
 
     /// Launches the app if the apps that it requires are up (ready), or have done their work since the first attempt.
-    /// Only the first attempt (`isFirst`) also launches the required apps: otherwise a dependency that keeps exiting
-    /// would be launched forever.
+    /// Only an attempt that does not follow from a change of another app (`isFirst`) also launches the required apps:
+    /// otherwise a dependency that keeps exiting would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
         let isRestart = nodes[app].machine.launchReason == .restart
-        for other in graph.requires[app] where !(isFirst ? isUp(other) : isUpOrDone(other)) {
+        let needsWork = isFirst && !nodes[app].hasLaunchedRequirements
+        for other in graph.requires[app] where !(needsWork ? isUp(other) : isUpOrDone(other)) {
             ready = false
             if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
             if nodes[other].machine.failed || !nodes[other].machine.mayRun || (isResting(other) && !isUp(other)) {
@@ -34,7 +35,11 @@ extension Coordinator {
                 return
             }
         }
-        ready = ready && !graph.after[app].contains { isAboutToLaunch($0) } && nodes[app].follows.isEmpty
+        if needsWork {
+            nodes[app].hasLaunchedRequirements = true
+            touch(app)
+        }
+        ready = ready && !graph.after[app].contains { isAboutToLaunch($0) } && !isFollowing(app)
         if !ready, !isRestart, pacing.hasRestarts { preferWhatItWaitsFor(app) }
         guard ready else { return }
         guard nodes[app].machine.isWaitingForPermission else { return }
@@ -52,6 +57,9 @@ extension Coordinator {
         pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
+
+    /// Whether the launch of the app waits for the end of a removed app.
+    func isFollowing(_ app: AppID) -> Bool { !nodes[app].follows.isEmpty || nodes[app].followsOrphans }
 
     /// Moves pending restarts that the app's launch waits for, directly or indirectly, ahead of other restarts.
     private func preferWhatItWaitsFor(_ app: AppID) {

@@ -151,6 +151,17 @@ extension Coordinator {
     /// Launches apps that waited for the end of apps which are forgotten now (``AppChange/follows``).
     public func launchFollowers(now: Duration) -> [AppAction] { finish(now: now) }
 
+    /// Launches apps that waited until the processes are gone which an earlier torpord had left of removed apps. Call
+    /// this once after a takeover.
+    public func orphansAreGone(now: Duration) -> [AppAction] {
+        for app in nodes.indices where nodes[app].followsOrphans {
+            nodes[app].followsOrphans = false
+            touch(app)
+            changed.append(app)
+        }
+        return finish(now: now)
+    }
+
     /// Whether the app was removed from the configuration and may still have processes.
     public func isLeaving(_ app: AppID) -> Bool { nodes[app].standing == .leaving }
 
@@ -258,11 +269,9 @@ extension Coordinator {
         if nodes[app].machine.isWaitingForPermission { launching.append(app) }
         bringWhenAwake(app, now: now)
         // If a launch failed because of a dependency that the new configuration removed, this retries it.
-        if let before, before.requires != nodes[app].definition.requires,
-            graph.requires[app].allSatisfy({ isUp($0) })
-        {
-            retryLaunch(app, now: now)
-        }
+        guard let before, before.requires != nodes[app].definition.requires else { return }
+        nodes[app].hasLaunchedRequirements = false
+        if graph.requires[app].allSatisfy({ isUp($0) }) { retryLaunch(app, now: now) }
     }
 
     /// Refuses requests that would keep an app running after it was removed from the configuration.

@@ -44,6 +44,23 @@ extension Coordinator {
         return true
     }
 
+    /// The size, in bytes, of the fields that ``encodeWait(_:into:)`` writes.
+    public static let waitBytes = 1
+
+    /// Writes what the app's launch waits for, beyond the apps that it requires.
+    public func encodeWait(_ app: AppID, into record: inout RecordWriter) {
+        record.put(UInt8((nodes[app].hasLaunchedRequirements ? 1 : 0) | (isFollowing(app) ? 2 : 0)))
+    }
+
+    /// Reads what the app's launch waits for. The next torpord does not know the removed apps themselves: it ends what
+    /// is left of them.
+    public func restoreWait(_ app: AppID, from record: inout RecordReader) {
+        let flags = record.take(UInt8.self)
+        nodes[app].hasLaunchedRequirements = flags & 1 != 0
+        nodes[app].followsOrphans = flags & 2 != 0 && nodes[app].machine.isWaitingForPermission
+        touch(app)
+    }
+
     /// Adopts an app whose processes run but for which there is no record.
     public func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
         nodes[app].machine = AppMachine(

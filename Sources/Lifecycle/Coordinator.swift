@@ -103,6 +103,12 @@ public final class Coordinator {
         var broughtBy: Int?
         /// Apps that are leaving, for whose end the launch of this app waits (``AppChange/follows``).
         var follows: [AppID] = []
+        /// Whether the launch of this app waits until the processes of removed apps are gone that an earlier torpord
+        /// has left: it had not ended these apps yet (``Coordinator/orphansAreGone(now:)``).
+        var followsOrphans = false
+        /// Whether the launch that waits has launched the apps that this one requires. It does so once: one of them
+        /// that has done its work since is not launched again.
+        var hasLaunchedRequirements = false
     }
 
     /// The standing of an app id: whether the configuration names its app.
@@ -322,6 +328,7 @@ public final class Coordinator {
         if pacing.isUnderWay(app), !nodes[app].machine.isComingToExec { pacing.end(app) }
         for action in actions {
             if action == .requestLaunch {
+                nodes[app].hasLaunchedRequirements = false
                 launching.append(app)
             } else {
                 outputs.append(AppAction(app: app, action: action))

@@ -11,6 +11,8 @@ import Processes
 package struct MemoryAdmission {
     /// The apps whose launches wait, in order of arrival.
     package var waiting: [AppID] = []
+    /// For each app whose launch waits: how many bytes it needed when that was last reported.
+    var reported: [AppID: UInt64] = [:]
     /// Memory reserved for apps that were just launched: how many bytes an app will need (`memory_needed`) but does
     /// not use yet, and when its reservation ends.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
@@ -31,6 +33,7 @@ extension MemoryWatch {
     func admitAll() {
         let waiting = admission.waiting
         admission.waiting = []
+        admission.reported = [:]
         admission.timer = nil
         for app in waiting {
             apps[app].heldBack = nil
@@ -50,6 +53,8 @@ extension MemoryWatch {
 
     /// Called when the lifecycle core asks whether an app with `memory_needed` may be launched.
     package func launchNeedsMemory(_ app: AppRuntime) {
+        // A launch that waited before and was cancelled is another one, which is reported again.
+        admission.reported[app.id] = nil
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
         // Decide later, because the lifecycle core has not finished the step in which it asked.
@@ -61,11 +66,15 @@ extension MemoryWatch {
     /// their requests. Refuses an app that needs more memory than the machine can ever give to apps.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
+        for id in admission.waiting where !coordinator.waitsForMemory(id) {
+            if admission.reported.removeValue(forKey: id) != nil { apps[id].heldBack = nil }
+        }
         admission.waiting.removeAll { !coordinator.waitsForMemory($0) }
         forgetPromises()
         while let app = nextToAdmit() {
             guard let decision = decide(app) else { return waitOn(app) }
             admission.waiting.removeAll { $0 == app.id }
+            admission.reported[app.id] = nil
             app.heldBack = nil
             switch decision {
             case .admit: admit(app.id)
@@ -167,16 +176,17 @@ extension MemoryWatch {
         }
     }
 
-    /// Makes an app's launch wait: logs the reason once, arranges the next check, and takes a step that frees memory if
+    /// Makes an app's launch wait: reports the reason once for what the app needs, arranges the next check, and takes a step that frees memory if
     /// a step may begin now.
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
         guard let memory = memory(), let needed = app.specification.memoryNeeded else { return }
         let size = MemoryReading.size(needed)
-        if app.heldBack == nil {
-            let why = "it needs \(size) (memory_needed), and \(freeText(memory))"
-            app.heldBack = why
+        let why = "it needs \(size) (memory_needed), and \(freeText(memory))"
+        app.heldBack = why
+        // The free memory changes all the time, but what the app needs only by a new configuration.
+        if admission.reported.updateValue(needed, forKey: app.id) != needed {
             note(app, .waitsForMemory, text: "waits to be launched: \(why)")
             engine.touch(app.id)
         }

@@ -195,6 +195,7 @@ extension MemoryWatch {
     package func forget(_ app: AppRuntime) {
         footprints[app.id] = nil
         refused[app.id] = nil
+        admission.reported[app.id] = nil
         order.places[app.id] = nil
         ladder.forget(app.id)
     }

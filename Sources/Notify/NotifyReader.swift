@@ -101,8 +101,38 @@ struct NotifyReader {
             }
         case _ where key.utf8.starts(with: "X_TORPOR_".utf8):
             warn("\(shown(key)) means nothing: there are X_TORPOR_TASK_BEGIN, _TASK_END, _SNAPSHOT and _DONE")
-        default: fields.append(.unknown(key: cut(key, "a key"), value: cut(value, key)))
+        default:
+            if let meant = Self.meant(by: key) {
+                warn("\(shown(key)) means nothing: did you mean \(meant)?")
+            } else {
+                fields.append(.unknown(key: cut(key, "a key"), value: cut(value, key)))
+            }
         }
+    }
+
+    /// Keys that programs write by hand. The others are left to libraries, which write them right.
+    private static let keys = [
+        "READY", "RELOADING", "STOPPING", "STATUS", "ERRNO", "EXIT_STATUS", "MAINPID", "WATCHDOG", "WATCHDOG_USEC",
+        "EXTEND_TIMEOUT_USEC", "MONOTONIC_USEC", "BARRIER", "FDSTORE", "FDSTOREREMOVE", "FDNAME", "FDPOLL",
+    ]
+
+    /// The key that another one is a misspelling of: a key in other cases, or with one wrong letter.
+    private static func meant(by key: String) -> String? {
+        guard key.utf8.count <= 24 else { return nil }
+        let upper = key.utf8.map { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) ? $0 - 32 : $0 }
+        return keys.first { isNear(upper, Array($0.utf8)) }
+    }
+
+    /// Whether the names are the same but for one letter that is missing, added or wrong, or two that are swapped.
+    private static func isNear(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        let same = zip(left, right).prefix { $0.0 == $0.1 }.count
+        var (left, right) = (left.dropFirst(same), right.dropFirst(same))
+        while let last = left.last, last == right.last {
+            left.removeLast()
+            right.removeLast()
+        }
+        if left.count <= 1, right.count <= 1 { return true }
+        return left.count == 2 && right.count == 2 && left.first == right.last && left.last == right.first
     }
 
     /// The longest name of a task or message, in bytes.

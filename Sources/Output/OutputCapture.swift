@@ -166,7 +166,13 @@ public final class OutputCapture {
     /// Reads the output that is buffered in the FIFO and ends its last line, when the main process has ended.
     public func endLine() {
         drain()
-        openLog().endLine()
+        let wasOpen = log != nil
+        let log = openLog()
+        log.endLine()
+        // Most apps never write: before its first output, an app needs no log in memory, and no open file.
+        guard !wasOpen, log.failure == nil else { return }
+        log.close()
+        self.log = nil
     }
 
     /// Opens a descriptor for a new run to write to, whose output begins a line of its own, with its own time.

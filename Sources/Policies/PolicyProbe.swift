@@ -14,6 +14,22 @@ package enum PolicyProbe {
         case unusable(String)
         /// The policy could not be tried.
         case unknown
+
+        /// Why the policy refuses its options; nil if it accepts them, or if that is unknown.
+        package var refusal: String? {
+            if case .refusesOptions(let sentence) = self { sentence } else { nil }
+        }
+
+        /// Why the library cannot be used; nil if it can be used, or if that is unknown.
+        package var obstacle: String? {
+            if case .unusable(let sentence) = self { sentence } else { nil }
+        }
+
+        /// The texts in the policy's `options` by which it selects apps, each with the option's path; empty if the
+        /// policy was not accepted.
+        package func selectors(in options: [PolicyOption]) -> [(option: String, text: String)] {
+            if case .accepted(let policy) = self { PolicyProbe.selectors(in: options, of: policy) } else { [] }
+        }
     }
 
     /// How torpor-policy-host begins the reasons that concern the machine. Those that concern the library begin with
@@ -60,7 +76,7 @@ package enum PolicyProbe {
 
     /// The texts in the options by which the policy selects apps, each with the option's path: those of options that
     /// the policy describes as a list of apps.
-    package static func selectors(
+    private static func selectors(
         in options: [PolicyOption],
         of policy: PolicyDescription
     ) -> [(option: String, text: String)] {

@@ -130,16 +130,12 @@ package struct PolicyTool {
 
     /// What the policy says of its options.
     package var finding: PolicyFinding {
-        var finding = PolicyFinding()
-        switch PolicyProbe.run(path, options, settings) {
-        case .accepted(let policy):
-            finding.selectors = PolicyProbe.selectors(in: options, of: policy)
-                .map { PolicySelector(option: $0.option, text: $0.text) }
-        case .refusesOptions(let sentence): finding.refusal = sentence
-        case .unusable(let sentence): finding.obstacle = sentence
-        case .unknown: break
-        }
-        return finding
+        let outcome = PolicyProbe.run(path, options, settings)
+        return PolicyFinding(
+            refusal: outcome.refusal,
+            obstacle: outcome.obstacle,
+            selectors: outcome.selectors(in: options)
+        )
     }
 
     /// Starts the policy with this view.

@@ -58,8 +58,9 @@ final class KeeperChannel {
         do throws(Errno) {
             return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
         } catch {
-            // Too many descriptors are in flight. Try again when the keeper has received some of them.
-            if error == .tooManyReferences { return false }
+            // Too many descriptors are in flight: try again when the keeper has received some of them. Or the kernel has
+            // no memory for the message, which does not mean that the keeper is gone.
+            if error == .tooManyReferences || error == .noBufferSpace || error == .noMemory { return false }
             throw error
         }
     }

@@ -57,6 +57,9 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
 final class Database {
     private var handle: OpaquePointer?
     private var statements: [String: Statement] = [:]
+    /// The statement that was prepared last. A batch uses one many times, and to hash its text takes longer than to
+    /// compare it with itself.
+    private var latest: (sql: String, statement: Statement)?
 
     enum Mode {
         case readWrite
@@ -98,6 +101,7 @@ final class Database {
 
     func close() {
         statements = [:]
+        latest = nil
         sqlite3_close_v2(handle)
         handle = nil
     }
@@ -113,8 +117,13 @@ final class Database {
 
     /// Returns a prepared statement, from a cache if possible, reset for this use.
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        if let latest, latest.sql == sql {
+            latest.statement.reset()
+            return latest.statement
+        }
         if let statement = statements[sql] {
             statement.reset()
+            latest = (sql, statement)
             return statement
         }
         var made: OpaquePointer?
@@ -122,6 +131,7 @@ final class Database {
         guard code == SQLITE_OK, let made else { throw DatabaseError(code: code, of: handle) }
         let statement = Statement(made, of: handle)
         statements[sql] = statement
+        latest = (sql, statement)
         return statement
     }
 
@@ -153,6 +163,8 @@ final class Database {
 final class Statement {
     private let raw: OpaquePointer
     private let database: OpaquePointer?
+    /// Whether the statement has values or results since it was last reset.
+    private var isInUse = false
 
     init(_ raw: OpaquePointer, of database: OpaquePointer?) {
         self.raw = raw
@@ -162,15 +174,19 @@ final class Statement {
     deinit { sqlite3_finalize(raw) }
 
     func reset() {
+        guard isInUse else { return }
+        isInUse = false
         sqlite3_reset(raw)
         sqlite3_clear_bindings(raw)
     }
 
     func bind(_ index: Int32, _ value: Int64?) {
+        isInUse = true
         if let value { sqlite3_bind_int64(raw, index, value) } else { sqlite3_bind_null(raw, index) }
     }
 
     func bind(_ index: Int32, _ value: String?) {
+        isInUse = true
         guard var value else {
             sqlite3_bind_null(raw, index)
             return
@@ -184,6 +200,7 @@ final class Statement {
 
     /// Steps to the next row of the result; returns false if there is none.
     func step() throws(DatabaseError) -> Bool {
+        isInUse = true
         let code = sqlite3_step(raw)
         if code == SQLITE_ROW { return true }
         if code == SQLITE_DONE { return false }

@@ -24,6 +24,7 @@ extension LoaderTests {
         "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
         "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
         "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
+        "on_failure": "[[\"/bin/tell\"], { command = [\"/bin/c\"], deadline = \"9s\", each = true }]",
         "answer_time": "\"none\"", "background_deadline": "\"6s\"",
         "background_modes": "[\"voip\", \"location\", \"bluetooth-central\", \"voip\"]",
         "background_time": "\"none\"", "before_first_unlock": "\"none\"",
@@ -206,6 +207,9 @@ extension LoaderTests {
         app.wakeStorm.ends = true
         app.after = ["b"]
         app.afterStop = [HookCommand(["/bin/log", "x"])]
+        app.onFailure = [FailureCommand(["/bin/tell"]), FailureCommand(["/bin/c"])]
+        app.onFailure[1].deadline = .seconds(9)
+        app.onFailure[1].each = true
         app.answerTime = nil
         rules.answeredMessages = [.didEnterBackground]
         rules.backgroundDeadline = .seconds(6)

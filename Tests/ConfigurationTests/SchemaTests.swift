@@ -67,6 +67,7 @@ struct SchemaTests {
         #expect(try Self.names(["$defs", "timer"]) == TimerReader.keys.map(\.name).sorted())
         #expect(try Self.names(["$defs", "socket"]) == SocketReader.names)
         #expect(try Self.names(["$defs", "hook"]) == TableReader.hookKeys.map(\.name).sorted())
+        #expect(try Self.names(["$defs", "failureCommand"]) == TableReader.failureKeys.map(\.name).sorted())
     }
 
     @Test("no key is named twice")
@@ -108,6 +109,7 @@ struct SchemaTests {
             for text in ["restrat = 1", "grace = 5", "grace = 'soon'", "nice = 20", "launch = 'x'", "exec = []",
                          "ready = { tcp = 'a:1', file = 'b' }", "signals.x = 'SIGHUP'", "resources.active.cpu_weight = 0",
                          "memory_limit = 64", "umask = '999'", "before_start = [{ deadline = '1s' }]",
+                         "on_failure = [{ command = ['/bin/a'], deadline = 'none' }]",
                          "sockets = [{ name = 'x' }]", "sockets = [{ stream = '1', datagram = '1' }]",
                          "sockets = [{ stream = '1', wake = true }]"]:
                 if validator.is_valid({"apps": {"web": tomllib.loads(text)}}):

@@ -38,6 +38,8 @@ final class FakeEventHost: EventHost {
     var isMemoryAwaited = false
     var isKeeperLost = false
     var socketAccounts = SocketAccounts()
+    /// Whether apps that were removed before this torpord ran as the same user as all others.
+    var areUsersSame = true
     var gpsdUser: UInt32?
     /// Nobody listens at this port.
     var gpsd = GPSAddress(address: "127.0.0.1", port: 1)
@@ -69,6 +71,8 @@ final class FakeEventHost: EventHost {
         drafts[app.id, default: []].append(draft)
         onMail?(app)
     }
+
+    func isLeft(_ removed: String, ofUserOf app: AppRuntime) -> Bool { areUsersSame }
 
     /// It is being told to the app.
     func tell(_ id: Int64, to app: AppRuntime) { boxes[app.id]?.setInFlight(id, true) }

@@ -199,6 +199,26 @@ struct SystemdTests {
         #expect(String(decoding: bytes, as: UTF8.self) == told + "\n")
     }
 
+    @Test("the command of the unit that OnFailure names runs when it has failed")
+    func onFailure() throws {
+        let web = "[Unit]\nOnFailure=mail@%n.service other.service\n[Service]\nUser=www-data\nExecStart=/bin/web\n"
+        let mail = "[Service]\nType=oneshot\nEnvironment=TO=ops\nExecStart=-/bin/mail %i ${MONITOR_EXIT_STATUS}\n"
+        let found = try Importer.read(
+            "/srv/app/web.service",
+            in: tree(["web.service": web, "mail@.service": mail + "ExecStart=/usr/bin/systemctl status %i\n"])
+        )
+        let remarks = found.programs[0].remarks.map(\.text).filter { $0.contains("OnFailure") }
+        #expect(remarks.contains { $0.contains("runs as the app's user, not as root") })
+        #expect(remarks.contains { $0.contains("/usr/bin/systemctl asks systemd") })
+        #expect(remarks.contains { $0.contains("other.service is not in the same folder") })
+        let app = try Imported("web.service", ["web.service": web, "mail@.service": mail])["web"]
+        let command = try #require(app.onFailure.first)
+        #expect(app.onFailure.count == 1 && command.deadline == .seconds(90) && !command.each)
+        let last = try #require(command.command.last)
+        #expect(last == "/usr/bin/env TO=ops /bin/mail web.service \"${MONITOR_EXIT_STATUS}\" || :", "\(last)")
+        #expect(command.command.first == "/bin/sh" && command.command[2].contains("export SERVICE_RESULT"))
+    }
+
     @Test("exit codes that end it for good, or start it again, are kept")
     func statuses() throws {
         let app = try app(

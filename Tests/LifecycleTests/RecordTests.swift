@@ -165,6 +165,7 @@ enum Record {
                 coordinator.encode(place, into: &writer)
                 coordinator.encodeLater(place, into: &writer)
                 coordinator.encodeWake(place, into: &writer)
+                coordinator.encodeWait(place, into: &writer)
                 count = writer.count
             }
             let taken = bytes.withUnsafeBytes { memory in
@@ -172,6 +173,7 @@ enum Record {
                 guard fresh.restore(app, from: &reader) else { return false }
                 fresh.restoreLater(app, from: &reader)
                 fresh.restoreWake(app, from: &reader)
+                fresh.restoreWait(app, from: &reader)
                 let machine = coordinator.machine(place)
                 fresh.restore(app, tasks: machine.tasks, holds: machine.holds)
                 return true

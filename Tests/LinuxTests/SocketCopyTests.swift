@@ -98,6 +98,19 @@ import Testing
         #expect(try SocketFacts(client.raw).place == 0)
     }
 
+    @Test("The kernel knows the file of a Unix socket also when it is removed; an abstract socket has none")
+    func file() throws {
+        // On tmpfs, stat(2) shows the device that the kernel uses itself.
+        let path = "/dev/shm/torpor-file-\(ThisProcess.pid)"
+        let socket = try Sockets.listen(path: path)
+        let status = try File.status(path)
+        try File.remove(path)
+        let file = try Sockets.file(of: socket.raw)
+        #expect(file.device == status.device && file.inode == UInt32(truncatingIfNeeded: status.inode))
+        let abstract = try Sockets.listen(path: "@torpor-file-\(ThisProcess.pid)")
+        #expect(throws: Errno.self) { try Sockets.file(of: abstract.raw) }
+    }
+
     @Test("A copy is another descriptor of the same socket, and a process that is gone has none")
     func copies() throws {
         let (one, other) = try Sockets.pair(.datagram)

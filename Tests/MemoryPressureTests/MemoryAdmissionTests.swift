@@ -49,6 +49,30 @@ import Testing
         #expect(memory.host.timesEnough == 1, "whoever waited for that goes on")
     }
 
+    @Test("What it needs now is said, and each launch that waits is told") func changedNeed() throws {
+        let memory = try memory(["big": Self.needs("3GiB")], available: 1 << 30)
+        try memory.shell.start("big")
+        try memory.pass(.seconds(1))
+        let app = memory.shell.app("big")
+        app.specification.memoryNeeded = 2 << 30
+        memory.kernel.available = 3 << 29
+        try memory.pass(.seconds(1))
+        let why = "it needs 2048 MiB (memory_needed), and 1126 MiB are free: of 1536 MiB"
+        #expect(app.heldBack?.hasPrefix(why) == true, "\(app.heldBack ?? "")")
+        #expect(memory.told(of: "big").count == 2)
+        try memory.shell.request(.stop(.stopped), "big")
+        try memory.pass(.seconds(1))
+        #expect(app.heldBack == nil && memory.watch.admission.isEmpty)
+        try memory.shell.start("big")
+        try memory.pass(.seconds(1))
+        #expect(memory.told(of: "big").count == 3)
+        // Without a look between them.
+        try memory.shell.request(.stop(.stopped), "big")
+        try memory.shell.start("big")
+        try memory.pass(.seconds(1))
+        #expect(memory.told(of: "big").count == 4 && app.heldBack != nil)
+    }
+
     @Test("What one was promised that was launched is not another's until it has taken it, or for 30 s")
     func promised() throws {
         let memory = try memory(["one": Self.needs("2GiB"), "two": Self.needs("2GiB")])

@@ -67,6 +67,27 @@ import Testing
         #expect(message.warnings.count == 1)
     }
 
+    @Test(
+        "a misspelt key is named with the one that is meant",
+        arguments: [
+            ("Ready=1", "READY"), ("REDY=1", "READY"), ("RAEDY=1", "READY"), ("READYY=1", "READY"),
+            ("READY =1", "READY"), ("watchdog=1", "WATCHDOG"), ("WATCHDOG-USEC=1", "WATCHDOG_USEC"),
+        ]
+    )
+    func misspelt(line: String, meant: String) {
+        let message = parse(line)
+        #expect(message.fields.isEmpty && message.warnings.count == 1)
+        #expect(message.warnings.first?.hasSuffix(" means nothing: did you mean \(meant)?") == true)
+    }
+
+    @Test("a key that others may have, and systemd's own, is no misspelling")
+    func others() {
+        let keys = ["INVOCATION_ID", "NOTIFYACCESS", "RESTART_RESET", "A", "X_SYSTEMD_UNIT_ACTIVE", "MAINPIDFD"]
+        for key in keys {
+            #expect(parse(key + "=1") == NotifyMessage(fields: [.unknown(key: key, value: "1")]), "\(key)")
+        }
+    }
+
     @Test("bytes that are no text, terminators and empty lines do no harm")
     func oddBytes() {
         #expect(NotifyMessage(parsing: Array("READY=1\n\0".utf8)).fields.contains(.ready))

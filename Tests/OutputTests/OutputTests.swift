@@ -117,6 +117,18 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         #expect(rig.troubles == [])
     }
 
+    @Test("an app that has not written anything has no log in memory, though its log has an open line to end")
+    func nothingWritten() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        _ = try rig.capture.writerForRun()
+        #expect(rig.capture.log == nil && folder.text("app.log") == "")
+        try File.write(rig.log.path, "of an earlier supervisor")
+        _ = try rig.capture.writerForRun()
+        #expect(rig.capture.log == nil && folder.text("app.log") == "of an earlier supervisor\n")
+        try rig.write("a line\n")
+        #expect(rig.capture.log === rig.log && folder.text("app.log").hasSuffix("a line\n"))
+    }
+
     @Test("what ends without a newline is a line of its own")
     func ends() throws {
         let loop = try EventLoop()

@@ -186,6 +186,9 @@ int tlx_hold_back(int fd, int on);
 /// Reads how many connections wait in a listening socket's backlog, and the limit of the backlog.
 int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most);
 int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most);
+/// Reads the device, and the lower 32 bits of the inode number, of the file that a Unix socket was bound to. `inode` is
+/// the socket's own inode number. Fails with ENODATA if the socket has no file.
+int tlx_unix_file(int netlink, uint32_t inode, uint64_t *device, uint32_t *file);
 /// Reads the state of a receive buffer: bytes used, its size in bytes, and how many datagrams were dropped.
 int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped);
 

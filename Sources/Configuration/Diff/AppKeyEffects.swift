@@ -181,6 +181,7 @@ enum AppKeyEffects {
         .value("after", \.after, .live),
         .value("before_start", \.beforeStart, .launch),
         .value("after_stop", \.afterStop, .live),
+        .value("on_failure", \.onFailure, .live),
         .value("owner", \.rules.owner, .restart),
         .value("restart", \.rules.restart, .live),
         AppKey(

@@ -182,29 +182,53 @@ enum TableReader {
         return false
     }
 
-    static func hooks(_ context: Context, _ node: Node) -> [HookCommand]? {
-        guard case .array(let elements) = node.value else { return context.expected("an array of commands", node) }
-        if case .string = elements.first?.value { return Read.command(context, node).map { [HookCommand($0)] } }
-        return Read.elements(context, node, of: "commands", hook)
-    }
-
     static let hookKeys: [Key<HookCommand>] = [
         .value("command", \.command, Read.command),
         .value("deadline", \.deadline, Read.deadline),
     ]
 
-    private static func hook(_ context: Context, _ node: Node) -> HookCommand? {
-        switch node.value {
-        case .array: return Read.command(context, node).map { HookCommand($0) }
-        case .table:
-            var hook = HookCommand([])
-            let found = Read.table(context, node, hookKeys, into: &hook)
-            if found["command"] == nil {
-                context.error("command is missing: write command = [\"/path/to/program\"]", at: node.position)
+    static let failureKeys: [Key<FailureCommand>] = [
+        .value("command", \.command, Read.command),
+        .value("deadline", \.deadline, Read.positiveDuration),
+        .value("each", \.each, Read.boolean),
+    ]
+
+    static func hooks(_ context: Context, _ node: Node) -> [HookCommand]? { commands(context, node, hookKeys) }
+
+    static func failureCommands(_ context: Context, _ node: Node) -> [FailureCommand]? {
+        commands(context, node, failureKeys)
+    }
+
+    /// Reads one command, or a list of commands and of tables with these keys.
+    private static func commands<Command: ConfiguredCommand>(
+        _ context: Context,
+        _ node: Node,
+        _ keys: [Key<Command>]
+    ) -> [Command]? {
+        guard case .array(let elements) = node.value else { return context.expected("an array of commands", node) }
+        if case .string = elements.first?.value { return Read.command(context, node).map { [Command($0)] } }
+        return Read.elements(context, node, of: "commands") { context, node in
+            switch node.value {
+            case .array: return Read.command(context, node).map { Command($0) }
+            case .table:
+                var command = Command([])
+                let found = Read.table(context, node, keys, into: &command)
+                if found["command"] == nil {
+                    context.error("command is missing: write command = [\"/path/to/program\"]", at: node.position)
+                }
+                return command
+            case .string, .integer, .double, .boolean, .date:
+                return context.expected("a command as an array of strings, or a table with command and deadline", node)
             }
-            return hook
-        case .string, .integer, .double, .boolean, .date:
-            return context.expected("a command as an array of strings, or a table with command and deadline", node)
         }
     }
 }
+
+/// A command of a list in which an element is the command alone, or a table.
+private protocol ConfiguredCommand {
+    init(_ command: [String])
+}
+
+extension HookCommand: ConfiguredCommand {}
+
+extension FailureCommand: ConfiguredCommand {}

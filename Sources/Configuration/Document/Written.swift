@@ -109,6 +109,15 @@ extension HookCommand: Written {
     }
 }
 
+extension FailureCommand: Written {
+    var written: String? {
+        var notes: [String] = []
+        if deadline != .seconds(30) { notes.append("deadline \(Quantity.text(deadline))") }
+        if each { notes.append("each") }
+        return command.joined(separator: " ") + (notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))")
+    }
+}
+
 extension ReadySpecification: Written {
     var written: String? {
         switch self {

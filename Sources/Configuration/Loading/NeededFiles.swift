@@ -43,6 +43,7 @@ struct NeededFiles {
         }
         for hook in app.beforeStart { check("before_start", hook.command) }
         for hook in app.afterStop { check("after_stop", hook.command) }
+        for command in app.onFailure { check("on_failure", command.command) }
         if case .probe(let probe) = app.ready, case .command(let words) = probe.kind { check("ready", words) }
         if case .command(let words) = app.health?.probe.kind { check("health", words) }
         if case .command(let words) = app.snapshot?.source { check("snapshot", words) }

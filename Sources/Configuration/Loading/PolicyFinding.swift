@@ -10,6 +10,14 @@ public struct PolicyFinding: Sendable, Hashable {
     /// The names, patterns and tags by which the options select apps; empty if they are unknown.
     public var selectors: [PolicySelector] = []
 
-    /// Creates the finding of a policy without any problem.
-    public init() {}
+    /// Creates the finding of a policy; without arguments, of one without any problem.
+    public init(
+        refusal: String? = nil,
+        obstacle: String? = nil,
+        selectors: [(option: String, text: String)] = []
+    ) {
+        self.refusal = refusal
+        self.obstacle = obstacle
+        self.selectors = selectors.map { PolicySelector(option: $0.option, text: $0.text) }
+    }
 }

@@ -116,6 +116,7 @@ enum AppKeys {
         .value("settings_format", \.specification.settingsFormat) { Read.choice($0, $1) },
         .value("before_start", \.specification.beforeStart, TableReader.hooks),
         .value("after_stop", \.specification.afterStop, TableReader.hooks),
+        .value("on_failure", \.specification.onFailure, TableReader.failureCommands),
         .value("owner", \.specification.rules.owner) { Read.choice($0, $1) },
         .value("restart", \.specification.rules.restart) { Read.restart($0, $1) },
         AppKey("restart_backoff") { context, node, draft in

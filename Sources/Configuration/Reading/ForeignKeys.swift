@@ -93,6 +93,7 @@ enum ForeignKeys {
         ),
         (["execstartpre", "exec_start_pre", "pre_start"], "write before_start = [[\"PROGRAM\"]]"),
         (["execstoppost", "exec_stop_post", "post_stop", "finish"], "write after_stop = [[\"PROGRAM\"]]"),
+        (["onfailure"], "write on_failure = [[\"PROGRAM\"]]"),
         (
             ["log_file", "logfile", "stdout_logfile", "out_file", "stdout", "standardoutput", "standard_output"],
             "write log = \"file\", whose folder is log_directory of [supervisor]"

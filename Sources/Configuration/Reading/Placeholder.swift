@@ -107,6 +107,7 @@ extension AppSettings {
         for index in environmentFiles.indices { environmentFiles[index].path = put(environmentFiles[index].path) }
         for index in beforeStart.indices { beforeStart[index].command = beforeStart[index].command.map(put) }
         for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
+        for index in onFailure.indices { onFailure[index].command = onFailure[index].command.map(put) }
         sharedResources = sharedResources.map(put)
         purgeable = purgeable.map(put)
         data.firstLaunch = data.firstLaunch.map(put)

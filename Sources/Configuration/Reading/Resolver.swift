@@ -39,6 +39,7 @@ struct Resolver {
         let instances = expanded.mapValues { $0.map(\.name) }
         var apps: [AppSpecification] = []
         var templates: [AppSpecification] = []
+        var programs: Set<String> = []
         for name in names {
             guard let draft = drafts[name] else { continue }
             let requires = lookUp(draft, "requires", draft.dependencies.requires, instances)
@@ -46,6 +47,11 @@ struct Resolver {
             for var app in expanded[name] ?? [] {
                 if app.requires != requires { app.requires = requires }
                 if app.after != after { app.after = after }
+                // Apps that run the same program share the text of its path. Instances share all of their words.
+                if app.instance == nil, let program = app.exec.first {
+                    let (isNew, shared) = programs.insert(program)
+                    if !isNew { app.exec[0] = shared }
+                }
                 if app.scenes == nil { apps.append(app) } else { templates.append(app) }
             }
         }

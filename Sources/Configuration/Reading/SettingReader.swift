@@ -216,6 +216,7 @@ enum SettingReader {
         check("exec", app.exec)
         check("before_start", app.beforeStart.flatMap(\.command))
         check("after_stop", app.afterStop.flatMap(\.command))
+        check("on_failure", app.onFailure.flatMap(\.command))
         check("environment", app.environment.values)
         check("language", app.presentation.language.map { [$0] } ?? [])
         if app.settingsFormat != .json, app.declaredSettings.isEmpty {

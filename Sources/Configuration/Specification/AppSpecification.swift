@@ -169,10 +169,8 @@ public struct AppSettings: Sendable, Hashable {
     public var tags: [String] = []
     /// The resource limits of each process (setrlimit(2)), and the limit `tasks` of the app. Sorted by name.
     public var limits: [ResourceLimit] = []
-    /// Commands that run one after the other before each launch. If a command fails, the launch fails.
-    public var beforeStart: [HookCommand] = []
-    /// Commands that run after each exit of the app.
-    public var afterStop: [HookCommand] = []
+    /// Commands that run before a launch, and when the app has ended.
+    var hooks = Hooks()
     /// For each state: values that replace those of the state's default resource profile.
     public var resources: [AppState: ResourceProfile] = [:]
     /// The maximum size of a state archive in bytes; `nil` for no limit.
@@ -456,19 +454,6 @@ public struct ResourceLimit: Sendable, Hashable {
         self.resource = resource
         self.soft = soft
         self.hard = hard
-    }
-}
-
-/// A command of `before_start` or `after_stop`.
-public struct HookCommand: Sendable, Hashable {
-    /// The program and its arguments; never empty.
-    public var command: [String]
-    /// How long the command may run before it is killed and counts as failed; `nil` for no limit.
-    public var deadline: Duration? = .seconds(30)
-
-    /// Creates a command with the default deadline.
-    public init(_ command: [String]) {
-        self.command = command
     }
 }
 

@@ -13,10 +13,17 @@ extension Probe {
 }
 
 extension AppSpecification {
-    /// Whether this app probably needs what an app that is removed, `other`, has until it ends, such as a port: it has
-    /// the same command, as a renamed app has, a socket at the same address, or is ready at the same port.
+    /// Whether both run the same program in the same way, as an app does after a new name. The same command alone does
+    /// not say so: several workers may differ only in their directory or environment.
+    private func runsLike(_ other: AppSpecification) -> Bool {
+        !exec.isEmpty && exec == other.exec && self.directory == other.directory && self.user == other.user
+            && self.environment == other.environment && self.environmentFiles == other.environmentFiles
+    }
+
+    /// Whether this app probably needs what an app that is removed, `other`, has until it ends, such as a port: it runs
+    /// the same program in the same way, has a socket at the same address, or is ready at the same port.
     public func takesPlace(of other: AppSpecification) -> Bool {
-        if !exec.isEmpty, exec == other.exec { return true }
+        if runsLike(other) { return true }
         if case .probe(let one) = readiness, case .probe(let earlier) = other.readiness, let port = one.port,
             port == earlier.port
         {

@@ -35,9 +35,9 @@ package final class ListeningSocket {
     var userAtLaunch: String?
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of the socket file. If the file at the path has other numbers, another program created that
-    /// file, and torpord must not remove it.
-    private var node: (device: UInt64, inode: UInt64)?
+    /// The socket's file; nil if the socket has none, or if it is unknown. If another file is at its path, another
+    /// program created that file, and torpord must not remove it.
+    private(set) var file: SocketFile?
 
     /// If at least this fraction of the queue is in use, the queue counts as nearly full.
     private static let nearlyFull = 0.8
@@ -68,7 +68,7 @@ package final class ListeningSocket {
         let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
         descriptor = socket
         trouble = nil
-        noteNode()
+        if case .path(let path) = plan.address { file = SocketFile(boundTo: path) }
         return setOptions() + backlogWarning() + link()
     }
 
@@ -76,15 +76,21 @@ package final class ListeningSocket {
     package func take(_ held: Descriptor) {
         descriptor = held
         trouble = nil
-        noteNode()
+        if case .path(let path) = specification.plan.address { file = SocketFile(of: held, at: path) }
         _ = setOptions()
     }
 
-    /// Takes the bound socket away, for another app. Nil if it is not bound.
-    func give() -> Descriptor? {
-        stopWatch()
-        defer { descriptor = nil }
-        return descriptor
+    /// Takes an equal socket away from another app, with what waits there, and applies the settings of this one to it.
+    /// Returns warnings, or nil if the other one is not bound.
+    func take(from other: ListeningSocket, _ accounts: SocketAccounts) -> [String]? {
+        guard let given = other.descriptor else { return nil }
+        other.stopWatch()
+        let own = specification
+        (descriptor, file, isWithheld, specification) = (given, other.file, other.isWithheld, other.specification)
+        (other.descriptor, other.file, other.isWithheld) = (nil, nil, nil)
+        userAtLaunch = other.userAtLaunch
+        trouble = nil
+        return change(to: own, accounts)
     }
 
     private func stopWatch() {
@@ -121,8 +127,8 @@ package final class ListeningSocket {
             do throws(Errno) {
                 // The app may own the folder and have replaced the socket file: change only the file with the known
                 // inode.
-                guard let node else { throw .noSuchFileOrDirectory }
-                try Sockets.change(path, wanted, device: node.device, inode: node.inode)
+                guard let file else { throw .noSuchFileOrDirectory }
+                try Sockets.change(path, wanted, where: file.isOwn)
             } catch {
                 warnings.append("owner and mode of \(path) cannot be changed (\(error))")
             }
@@ -189,13 +195,6 @@ package final class ListeningSocket {
 
     // MARK: Its path
 
-    private func noteNode() {
-        guard case .path(let path) = specification.plan.address,
-            let status = try? File.status(path, followLinks: false), status.kind == .socket
-        else { return }
-        node = (status.device, status.inode)
-    }
-
     /// Creates missing symlinks to the socket. If another file exists at a symlink's path, leaves that file alone.
     /// Returns warnings.
     private func link() -> [String] {
@@ -229,7 +228,7 @@ package final class ListeningSocket {
         descriptor?.close()
         descriptor = nil
         isWithheld = nil
-        defer { node = nil }
+        defer { file = nil }
         let removes = specification.removeOnStop
         guard removes || removesFile, case .path(let path) = specification.plan.address else { return }
         if removes { for link in specification.symlinks { Self.removeLink(link, to: path) } }
@@ -237,27 +236,14 @@ package final class ListeningSocket {
     }
 
     private func isOwnNode(_ path: String) -> Bool {
-        guard let node, let status = try? File.status(path, followLinks: false), status.kind == .socket else {
-            return false
-        }
-        return status.device == node.device && status.inode == node.inode
+        guard let file, let status = try? File.status(path, followLinks: false) else { return false }
+        return file.isOwn(status)
     }
 
     /// Whether the app called shutdown(2) on its copy of the socket, which shuts down all copies for good.
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
-    }
-
-    /// Whether somebody has removed or replaced the file of the Unix socket, so that no client reaches it.
-    var isFileGone: Bool {
-        guard descriptor != nil, let node, case .path(let path) = specification.plan.address else { return false }
-        do throws(Errno) {
-            let status = try File.status(path, followLinks: false)
-            return status.device != node.device || status.inode != node.inode
-        } catch {
-            return error == .noSuchFileOrDirectory
-        }
     }
 
     /// Whether the address can be bound again at once although other processes still have the old socket open.
@@ -340,6 +326,14 @@ extension DescriptorName {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return "socket/\(app)/\(String(hash, radix: 16))"
+    }
+
+    /// The app for which the socket with this name was bound, if that socket has the same identity as the one with the
+    /// name `other`; otherwise nil.
+    static func app(ofSocket name: String, like other: String) -> String? {
+        let (one, two) = (name.split(separator: "/"), other.split(separator: "/"))
+        guard one.count == 3, two.count == 3, one[0] == "socket", one[2] == two[2] else { return nil }
+        return String(one[1])
     }
 }
 

@@ -4,9 +4,11 @@ package import Configuration
 package import Engine
 import Lifecycle
 package import Linux
+import Permissions
 
-/// TCP sockets of which the kernel lets only one listen, such as those of `127.0.0.1:80` and `0.0.0.0:80`. After an
-/// apply, one of them is an app's old socket, and the other one its new one, or that of an app which takes its place.
+/// Sockets of which the kernel lets only one be bound, such as TCP sockets of `127.0.0.1:80` and `0.0.0.0:80`, or Unix
+/// sockets with the same path. After an apply, one of them is an app's old socket, and the other one its new one, or
+/// that of an app which takes its place.
 extension ListeningSockets {
     /// Postpones the binds that must fail while an app runs with its old sockets, or until a removed app has ended.
     func postpone(_ set: SocketSet) {
@@ -33,21 +35,33 @@ extension ListeningSockets {
     /// another user may have kept the socket, and would accept the connections of the app that gets it.
     func handOver(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
         let plan = socket.specification.plan
-        guard socket.descriptor != nil, !socket.isShutDown, !plan.reusePort else { return false }
+        guard socket.descriptor != nil, !socket.isShutDown else { return false }
         for set in sets.values where set.refused == nil {
             guard (set.app.next ?? set.app.specification).user == app.specification.user else { continue }
             guard let heir = set.sockets.first(where: { $0.isPostponed && $0.specification.plan == plan }),
-                heir.descriptor == nil, let descriptor = socket.give()
+                heir.descriptor == nil, mayInherit(heir, set.app),
+                host.socketAccounts.missing(heir.specification) == nil,
+                let warnings = heir.take(from: socket, host.socketAccounts), let descriptor = heir.descriptor
             else { continue }
             heir.isPostponed = false
-            heir.take(descriptor)
             host.hold(heir.heldName, descriptor.raw)
             host.release(socket.heldName)
-            if plan.kind != .datagram { try? Sockets.listen(descriptor.raw, backlog: heir.specification.backlog) }
+            warn(set.app, warnings)
             look(set)
             return true
         }
         return false
+    }
+
+    /// Whether the app may get the socket of a removed app instead of a new one. The other apps at a shared port take
+    /// the connections anyway. An app in a sandbox gets no Unix socket: the removed app may have queued descriptors
+    /// there of files that this app may not open.
+    func mayInherit(_ socket: ListeningSocket, _ app: AppRuntime) -> Bool {
+        let plan = socket.specification.plan
+        switch plan.address {
+        case .path, .abstract: return (app.next ?? app.specification).sandbox.mode == nil
+        case .port, .ipv4, .ipv6, .vsock: return !plan.reusePort
+        }
     }
 
     /// Makes a socket that is closed next stop listening, if another one waits for its address: torpor-keeper has a
@@ -88,14 +102,21 @@ extension ListeningSockets {
 }
 
 extension ListeningSocket {
-    /// Whether the kernel lets only one of the two sockets listen.
+    /// Whether the kernel lets only one of the two sockets be bound.
     fileprivate func conflicts(with other: ListeningSocket) -> Bool {
         self !== other && conflicts(with: other.specification.plan)
     }
 
     fileprivate func conflicts(with plan: SocketPlan) -> Bool {
-        guard let own = Place(specification.plan), let its = Place(plan) else { return false }
-        return own.conflicts(with: its)
+        let own = specification.plan
+        switch (own.address, plan.address) {
+        case (.path(let path), .path(let its)): return path == its
+        // The kernel keeps the abstract names of each kind of socket apart (unix_find_socket_byname).
+        case (.abstract(let name), .abstract(let its)): return name == its && own.kind == plan.kind
+        default:
+            guard let place = Place(own), let its = Place(plan) else { return false }
+            return place.conflicts(with: its)
+        }
     }
 
     /// Where a TCP socket listens.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
-import Engine
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 package import Linux
 
 /// Ports at which several apps listen (`reuse_port`), and connections that the kernel holds back.
@@ -47,7 +47,7 @@ extension ListeningSockets {
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        if standing == .takes { set.isKnownToFail = false }
+        if standing == .takes { setKnownToFail(set, false) }
         // Do this later, because apps that share the port may start together. Closing a socket loses its queue, and may
         // turn out to be unnecessary.
         loop.later { [weak self] in
@@ -75,8 +75,32 @@ extension ListeningSockets {
         return group(plan).contains { $0.set !== set && standing($0.set, $0.socket) == .takes }
     }
 
+    private func setKnownToFail(_ set: SocketSet, _ isKnown: Bool) {
+        guard set.isKnownToFail != isKnown else { return }
+        set.isKnownToFail = isKnown
+        record(set.app)
+    }
+
+    /// The size, in bytes, of the fields that ``encode(_:into:)`` writes.
+    package static let recordBytes = 1
+
+    /// Writes what the next torpord must know about the app's sockets at shared ports.
+    package func encode(_ app: AppRuntime, into record: inout RecordWriter) {
+        record.put(sets[app.id]?.isKnownToFail ?? false)
+    }
+
+    /// Reads the fields that ``encode(_:into:)`` has written. Must be called before missing sockets are bound: while an
+    /// app that fails is launched, connections at its socket are held back.
+    package func restore(_ app: AppRuntime, from record: inout RecordReader) {
+        let isKnownToFail = record.takeFlag()
+        sets[app.id]?.isKnownToFail = isKnownToFail
+    }
+
     /// Makes the kernel hold back connections at the app's sockets, or let them through, as the app's state demands.
     func withhold(_ set: SocketSet, isForLaunch: Bool = false) {
+        // Until torpord has found the apps that were running at its start, the sockets stay as the last torpord left
+        // them.
+        guard isRecovered || isForLaunch else { return }
         let machine = machine(set.app)
         let isLaunching = isForLaunch || machine.transition == .launching
         let isInactive = machine.state == .inactive || isLaunching
@@ -104,7 +128,7 @@ extension ListeningSockets {
                 socket.trouble = "\(set.app.name) \(why), and others take the connections"
                 // A failing app gets its socket at each launch and loses it again, so note this only the first time.
                 guard isStopped || !set.isKnownToFail else { continue }
-                set.isKnownToFail = !isStopped
+                setKnownToFail(set, !isStopped)
                 let text = "no longer listens at \(socket.label): it \(why), and others listen there"
                 note(set.app, .socketClosed, text: text)
             } else if socket.isYielded, !isDown || !others.contains(where: { $0 == .coming || $0 == .takes }) {

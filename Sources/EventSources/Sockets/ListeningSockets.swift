@@ -15,9 +15,15 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
+    private lazy var lostFiles = CoalescingReader(
+        loop,
+        named: "socket files",
+        joining: { (files: inout [SocketFile], more: [SocketFile]) in files += more },
+        { files in Set(files.filter(\.isGone)) }
+    )
     /// Whether torpord has found the apps that were running at its start. Before that, it must not bind missing
     /// sockets.
-    private var isRecovered = false
+    private(set) var isRecovered = false
     var isBegun = false
 
     /// The delay before the first retry of a failed bind, and the longest delay.
@@ -39,22 +45,19 @@ package final class ListeningSockets: EventRoom, EventSource {
         for app in apps { reconcile(app) }
         retryAll()
         guard isStarted else {
+            for set in sets.values { withhold(set) }
             // Until the first launches have begun, it is unknown whether a connection may launch an app.
             return engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
                 self?.tellTroubles()
+                self?.seekLostFiles { $0.isInherited }
             }
         }
         for set in sets.values { set.refusal = nil }
-        for set in sets.values where !machine(set.app).isAlive {
-            for socket in set.sockets where socket.isFileGone {
-                close(socket)
-                bind(socket, of: set.app)
-            }
-        }
         arrangeRetry()
         lookAtAll()
+        seekLostFiles()
     }
 
     /// Reports the bind errors that occurred before torpord knew which apps run.
@@ -155,6 +158,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             socket.take(held)
             return true
         }
+        if !isRecovered, takeFromRemoved(socket, for: app) { return true }
         guard isRecovered || isForLaunch else { return false }
         // torpor-keeper was lost, and with it its copies of sockets: copy the socket from the running app, which
         // still has it.
@@ -231,6 +235,21 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
         arrangeRetry()
+    }
+
+    /// Takes an equal socket that an earlier torpord had bound for an app of the same user which was removed since: the
+    /// app of this socket takes its place, and the connections in the queue are not lost.
+    private func takeFromRemoved(_ socket: ListeningSocket, for app: AppRuntime) -> Bool {
+        guard mayInherit(socket, app), !host.inheritance.isEmpty else { return false }
+        let name = host.inheritance.remaining.first { name in
+            guard let old = DescriptorName.app(ofSocket: name, like: socket.heldName) else { return false }
+            return coordinator.id(of: old) == nil && host.isLeft(old, ofUserOf: app)
+        }
+        guard let name, let held = host.inheritance.take(name).first else { return false }
+        socket.take(held)
+        host.hold(socket.heldName, held.raw)
+        host.release(name)
+        return true
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
@@ -311,7 +330,12 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// The names and descriptors of the sockets that the app gets at a launch, in the order of the configuration.
     /// Throws if a socket cannot be bound.
-    package func passed(to app: AppRuntime) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
+    ///
+    /// - Parameter lost: those of ``files(of:)`` that are gone, so that their sockets must be bound again.
+    package func passed(
+        to app: AppRuntime,
+        lost: Set<SocketFile> = []
+    ) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
         guard !app.specification.sockets.isEmpty else { return [] }
         reconcile(app)
         guard let set = sets[app.id] else { return [] }
@@ -320,7 +344,8 @@ package final class ListeningSockets: EventRoom, EventSource {
             guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
                 continue
             }
-            if socket.isShutDown && socket.isBoundAnewAtOnce || socket.isFileGone { close(socket) }
+            let isLost = socket.file.map(lost.contains) ?? false
+            if socket.isShutDown && socket.isBoundAnewAtOnce || isLost { close(socket) }
             closeIfForeign(socket, of: app)
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
@@ -334,6 +359,29 @@ package final class ListeningSockets: EventRoom, EventSource {
         if !set.isTroubled { set.retryAt = nil }
         launches(set)
         return passed
+    }
+
+    /// The files of the app's bound sockets. Another program may have removed them (``SocketFile/isGone``).
+    package func files(of app: AppRuntime) -> [SocketFile] { sockets(of: app).compactMap(\.file) }
+
+    /// Binds again those sockets of apps that do not run whose files another program has removed or replaced: no client
+    /// reaches them, and so none can launch the app. A background thread looks, because a lookup may block.
+    private func seekLostFiles(where isSought: (SocketFile) -> Bool = { _ in true }) {
+        let sought = sets.values.filter { !machine($0.app).isAlive }.flatMap { files(of: $0.app) }.filter(isSought)
+        guard !sought.isEmpty else { return }
+        lostFiles.ask(sought) { [weak self] lost in
+            guard let self, !lost.isEmpty, !isEnding else { return }
+            for set in Array(sets.values) where !machine(set.app).isAlive {
+                let unreached = set.sockets.filter { $0.file.map(lost.contains) ?? false }
+                guard !unreached.isEmpty else { continue }
+                for socket in unreached {
+                    close(socket)
+                    bind(socket, of: set.app)
+                }
+                look(set)
+            }
+            arrangeRetry()
+        }
     }
 
     /// Closes the app's Unix sockets, with everything queued at them, so that the next launch binds new sockets. Call

@@ -247,18 +247,16 @@ extension Sockets {
         )
     }
 
-    /// Sets owner and mode of a bound socket's file. Throws ENOENT if another file has replaced the socket file.
+    /// Sets owner and mode of a bound socket's file. Throws ENOENT if the file at the path is another one, as `isSame`
+    /// says.
     public static func change(
         _ path: String,
         _ node: SocketNode,
-        device: UInt64,
-        inode: UInt64
+        where isSame: (FileStatus) -> Bool
     ) throws(Errno) {
         let place = try File.open(path, [.path, .noFollow])
         let status = try File.status(descriptor: place.raw)
-        guard status.kind == .socket, status.device == device, status.inode == inode else {
-            throw .noSuchFileOrDirectory
-        }
+        guard isSame(status) else { throw .noSuchFileOrDirectory }
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 

@@ -81,6 +81,17 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
+    /// The file that a Unix socket was bound to, as the kernel's socket diagnostics know it, even if the file was
+    /// removed since. Looks up no path, so it does not block. The inode number has only its lower 32 bits, and on
+    /// filesystems such as btrfs the device is another one than stat(2) shows.
+    public static func file(of socket: Int32) throws(Errno) -> (device: UInt64, inode: UInt32) {
+        let number = try File.status(descriptor: socket).inode
+        let netlink = Descriptor(owning: try call { tlx_diagnostics_socket() })
+        var (device, inode): (UInt64, UInt32) = (0, 0)
+        try call { tlx_unix_file(netlink.raw, UInt32(truncatingIfNeeded: number), &device, &inode) }
+        return (device, inode)
+    }
+
     /// How full the receive buffer of a datagram socket is, in bytes of kernel memory.
     public static func bufferBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (used, most, dropped): (UInt32, UInt32, UInt32) = (0, 0, 0)

@@ -113,7 +113,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         if let tree = app.run.tree {
             if tree.main.pid == peer.pid || tree.contains(peer.pid) { return nil }
             sentence = "process \(peer.pid) is not one of \(app.name): an app's socket is for its own processes"
-            note(app, .unheard, text: "refused process \(peer.pid) at its app socket: not one of its own")
+            // torpord itself connects to see whether the socket is served.
+            if peer.pid != ThisProcess.pid {
+                note(app, .unheard, text: "refused process \(peer.pid) at its app socket: not one of its own")
+            }
         } else {
             sentence = "\(app.name) is not running"
         }

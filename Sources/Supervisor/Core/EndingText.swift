@@ -19,15 +19,21 @@ enum EndingText {
         case .unknown, nil: break
         }
         if let errno, ending.reason == .launchFailed { fields.append(("ERRNO", "\(errno.rawValue)")) }
-        switch ending.next {
-        case .rest: fields.append(("TORPOR_NEXT", "rest"))
-        case .relaunch: fields.append(("TORPOR_NEXT", "launch"))
-        case .restart(let delay):
-            fields.append(("TORPOR_NEXT", "restart"))
+        fields.append(("TORPOR_NEXT", word(ending.next)))
+        if case .restart(let delay) = ending.next {
             fields.append(("TORPOR_RESTART_USEC", "\(max(0, delay.microseconds))"))
-        case .gaveUp: fields.append(("TORPOR_NEXT", "give-up"))
         }
         return fields
+    }
+
+    /// What torpord does after an app has ended, as a word for programs.
+    static func word(_ next: Ending.Next) -> String {
+        switch next {
+        case .rest: "rest"
+        case .relaunch: "launch"
+        case .restart: "restart"
+        case .gaveUp: "give-up"
+        }
     }
 
     /// What torpord does after the app has ended, in a form for programs: `next` is `rest`, `launch`, `restart` or
@@ -35,12 +41,8 @@ enum EndingText {
     ///
     /// - Parameter at: when the app ended, microseconds since 1970.
     static func details(_ ending: Ending, at: Int64) -> JSON {
-        switch ending.next {
-        case .rest: ["next": "rest"]
-        case .relaunch: ["next": "launch"]
-        case .restart(let delay): ["next": "restart", "restart_at": .int(at + max(0, delay.microseconds))]
-        case .gaveUp: ["next": "give-up"]
-        }
+        guard case .restart(let delay) = ending.next else { return ["next": .string(word(ending.next))] }
+        return ["next": .string(word(ending.next)), "restart_at": .int(at + max(0, delay.microseconds))]
     }
 
     /// Describes in words how the app ended, for the log, the history and the report. `failing`: if torpord terminated

@@ -182,7 +182,9 @@ extension Supervisor {
             fields: EndingText.fields(ending, app.run.launchFailure?.errno)
         )
         if ending.reason.isReported {
-            persistence.file(reports.makeReport(app, ending, exit, text), app)
+            let report = reports.makeReport(app, ending, exit, text)
+            persistence.file(report, app)
+            reports.failureCommands.failed(app, ending, report)
         }
         app.lastEnding = (ending, text)
         engine.ended(app, ending)

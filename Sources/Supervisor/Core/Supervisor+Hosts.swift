@@ -31,6 +31,10 @@ extension Supervisor: EventHost {
         get { inForce.accounts.sockets }
         set { inForce.accounts.sockets = newValue }
     }
+    package func isLeft(_ removed: String, ofUserOf app: AppRuntime) -> Bool {
+        guard let process = keeper.leftOver.first(where: { $0.app == removed }) else { return false }
+        return (try? ProcFS.realUser(process.pid)) == processes.owner(app.name) ?? Users.effectiveUID
+    }
     package var gpsdUser: UInt32? { inForce.accounts.gpsd }
     package var gpsd: GPSAddress { configuration.supervisor.gpsd }
     package var sessionSound: (any SoundSource)? { desktop.sound }

@@ -242,7 +242,7 @@ package final class Supervisor: Room {
             interruptions, mailboxes, settings, permissions, permissions.denials, wakes,
             dataFolders, protection, transfers, alerts, scenes,
             activities,
-            innerScenes, HoldingPages(self),
+            innerScenes, HoldingPages(self), reports.failureCommands,
             Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
         ]
         for observer in observers { engine.add(observer) }

@@ -22,11 +22,19 @@ final class HookRun {
     var missed: Duration?
     /// Whether `completion` was called. If a command starts only after that, its result is ignored.
     var isOver = false
+    /// Variables of the commands, in place of those about the app's present run; nil for those.
+    let variables: [String: String]?
     let completion: (String?) -> Void
 
-    init(names: String, _ hooks: [HookCommand], _ completion: @escaping (String?) -> Void) {
+    init(
+        names: String,
+        _ hooks: [HookCommand],
+        variables: [String: String]? = nil,
+        _ completion: @escaping (String?) -> Void
+    ) {
         self.names = names
         self.remaining = hooks[...]
+        self.variables = variables
         self.completion = completion
     }
 
@@ -70,9 +78,10 @@ extension Launcher {
         _ command: HookCommand,
         named name: String,
         of app: AppRuntime,
+        variables: [String: String]? = nil,
         _ completion: @escaping (String?) -> Void
     ) -> HookRun {
-        let run = HookRun(names: name, [command], completion)
+        let run = HookRun(names: name, [command], variables: variables, completion)
         nextHook(app, run)
         return run
     }
@@ -94,7 +103,8 @@ extension Launcher {
             return timer
         }
         // `open_command` runs in the app's sandbox, because other programs choose the URLs that it gets.
-        runCommand(app, hook.command, isInside: run.names == "open_command") { pidfd in
+        let isInside = run.names == "open_command"
+        runCommand(app, hook.command, isInside: isInside, variables: run.variables) { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
             if let deadline = hook.deadline { run.timer?.arm(after: deadline) }
@@ -119,8 +129,12 @@ extension Launcher {
     /// ending, and the exit status or the signal. Empty for other commands.
     func endVariables(of app: AppRuntime) -> [String: String] {
         guard let reason = coordinator.machine(app.id).endingReason, let exit = app.run.exitRecord else { return [:] }
+        return Self.endVariables(reason, exit.status)
+    }
+
+    static func endVariables(_ reason: TerminationReason, _ status: ExitStatus?) -> [String: String] {
         var variables = ["TORPOR_EXIT_REASON": reason.rawValue]
-        switch exit.status {
+        switch status {
         case .exited(let code): variables["TORPOR_EXIT_STATUS"] = "\(code)"
         case .signaled(let signal, _): variables["TORPOR_EXIT_STATUS"] = Signal.name(signal)
         case nil: break
@@ -168,8 +182,8 @@ extension Launcher {
     }
 
     /// Runs a command for an app, as the app's user and in its directory. The command writes to the app's log, or to
-    /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `completion` gets the exit status,
-    /// or why the command could not be run.
+    /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `variables` take the place of those
+    /// about the app's present run. `completion` gets the exit status, or why the command could not be run.
     ///
     /// When the command has ended, processes that it has left running in its session are killed. If a check has a
     /// cgroup of its own, all processes in that cgroup are killed after the check.
@@ -179,6 +193,7 @@ extension Launcher {
         output given: Descriptor? = nil,
         isCheck: Bool = false,
         isInside: Bool = false,
+        variables: [String: String]? = nil,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
@@ -191,6 +206,7 @@ extension Launcher {
                     output: given,
                     isCheck: isCheck,
                     isInside: isInside,
+                    variables: variables,
                     started: started,
                     completion: completion
                 )
@@ -216,7 +232,7 @@ extension Launcher {
                 guard app.isListed else { throw LaunchError("the app was removed") }
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
-                var (plan, output) = try self.commandPlan(app, command, facts)
+                var (plan, output) = try self.commandPlan(app, command, facts, variables)
                 if facts.sandbox != nil {
                     plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
                 }
@@ -378,7 +394,7 @@ extension AppRuntime {
     }
 
     /// The program of the `after_stop` command that runs, while no process of the app is left; nil if none runs.
-    public var programAfterStop: String? {
+    package var programAfterStop: String? {
         guard let run = hooks, run.names == Launcher.afterStop else { return nil }
         return run.program
     }

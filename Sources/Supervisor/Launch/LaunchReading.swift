@@ -14,6 +14,8 @@ struct LaunchFacts: Sendable {
     var account: Account?
     /// The accounts that own the app's sockets; nil if they are known already.
     var named: SocketAccounts?
+    /// The files of the app's sockets that are gone: another program has removed or replaced them.
+    var lostSockets: Set<SocketFile> = []
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
     /// Why the files with the app's settings could not be written; nil if they were written, or if the app needs none.
@@ -77,6 +79,28 @@ struct LaunchFacts: Sendable {
                 ),
             directory: Launcher.directory(of: specification, account?.user)
         )
+    }
+
+    /// Whether ``find(_:)`` cannot block for an app without an account: it reads no environment files, and does not
+    /// look for the program in the folders of a PATH that the app has of its own.
+    static func areQuick(_ specification: AppSpecification) -> Bool {
+        let hasPlace = specification.exec.first?.contains("/") ?? true
+        return specification.environmentFiles.isEmpty && (hasPlace || specification.environment["PATH"] == nil)
+    }
+
+    /// Reads what is needed to launch the app, looks up the owners of its sockets in addition to the known `accounts`,
+    /// writes its settings, and finds out which files of its bound `sockets` are gone.
+    static func find(
+        _ specification: AppSpecification,
+        accounts: SocketAccounts?,
+        settings: SettingsFiles?,
+        sockets: [SocketFile]
+    ) throws(LaunchError) -> LaunchFacts {
+        var facts = try find(specification)
+        facts.named = accounts?.lookingUp(specification.sockets)
+        facts.settingsProblem = settings?.write()
+        facts.lostSockets = Set(sockets.filter(\.isGone))
+        return facts
     }
 
     private static let mostVariables = 8192

@@ -182,20 +182,17 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let known =
             specification.sockets.contains { supervisor.inForce.accounts.sockets.missing($0) != nil }
             ? supervisor.inForce.accounts.sockets : nil
-        guard names == nil, specification.environmentFiles.isEmpty, known == nil, files == nil else {
+        let socketFiles = supervisor.wakes.sockets.files(of: app)
+        guard names == nil, known == nil, files == nil, socketFiles.isEmpty, LaunchFacts.areQuick(specification) else {
             return read(
                 for: app,
                 { () throws(LaunchError) -> LaunchFacts in
-                    var facts = try LaunchFacts.find(specification)
-                    facts.named = known?.lookingUp(specification.sockets)
-                    facts.settingsProblem = files?.write()
-                    return facts
+                    try LaunchFacts.find(specification, accounts: known, settings: files, sockets: socketFiles)
                 },
                 finish
             )
         }
-        // This launch needs no lookup of an account, file or socket owner, and finding the program with the
-        // supervisor's own rights does not block, so no background thread is needed.
+        // This launch looks up no account, socket owner or file of the app, so it needs no background thread.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -214,7 +211,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do throws(LaunchError) {
             try prepare(app, user)
             supervisor.permissions.closeOutdatedStore(of: app)
-            let given = try supervisor.wakes.sockets.passed(to: app)
+            let given = try supervisor.wakes.sockets.passed(to: app, lost: facts.lostSockets)
             let environment = self.environment(
                 of: app,
                 order,
@@ -424,15 +421,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
 extension Launcher {
     /// The plan for a command that runs for an app (a hook, a probe): as its user, in its directory, with output to
-    /// its log.
+    /// its log. `own`: variables that take the place of those about the app's present run.
     func commandPlan(
         _ app: AppRuntime,
         _ command: [String],
-        _ facts: LaunchFacts
+        _ facts: LaunchFacts,
+        _ own: [String: String]?
     ) throws(LaunchError) -> (LaunchPlan, Descriptor?) {
         let user = try identity(of: app)
-        let machine = coordinator.machine(app.id)
-        let order = (app: app.name, incarnation: machine.incarnation)
+        let order = (app: app.name, incarnation: coordinator.machine(app.id).incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
         let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
@@ -453,7 +450,7 @@ extension Launcher {
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
-        variables.merge(endVariables(of: app)) { $1 }
+        variables.merge(own ?? endVariables(of: app)) { $1 }
         var plan = LaunchPlan(
             app: order.app,
             incarnation: order.incarnation,

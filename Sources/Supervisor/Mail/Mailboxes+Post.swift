@@ -79,6 +79,10 @@ extension Mailboxes {
         from sender: String,
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
+        // Its mailbox is removed as soon as its processes have ended.
+        if coordinator.isLeaving(app.id) {
+            throw .failed("\(app.name) was removed from the configuration, and is terminating: nothing was posted")
+        }
         switch app.tokens.standing(of: request.token) {
         case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
         case .uncertain:

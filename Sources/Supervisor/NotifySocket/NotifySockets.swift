@@ -41,12 +41,24 @@ package final class NotifySockets: ShellRoom {
                 continue
             }
             supervisor.processControl.checkStillSuspended(app)
-            for warning in received.message.warnings { note(app, .unheard, text: warning) }
+            for warning in received.message.warnings { warn(app, warning) }
             if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
             take(received, [], app)
             socket.drop(received)
         }
     }
+
+    /// Records what is wrong with a notification, once in each run of the app: most programs send the same ones again
+    /// and again, such as heartbeats.
+    private func warn(_ app: AppRuntime, _ warning: String) {
+        var said = app.run.notifyWarnings
+        guard said.count < Self.mostWarnings, said.insert(warning).inserted else { return }
+        app.run.notifyWarnings = said
+        note(app, .unheard, text: warning)
+    }
+
+    /// The maximum number of different warnings about an app's notifications in a run.
+    private static let mostWarnings = 32
 
     /// Lets a separate process open the descriptors of a datagram, then acts on the datagram. Later datagrams wait
     /// until then.
@@ -186,5 +198,15 @@ extension AppRuntime {
         set { slots[AfterHearingSlot.self] = newValue }
     }
 }
+
+extension Incarnation {
+    /// The warnings about notifications that were recorded in this run.
+    fileprivate var notifyWarnings: Set<String> {
+        get { slots[NotifyWarningsSlot.self] ?? [] }
+        set { slots[NotifyWarningsSlot.self] = newValue }
+    }
+}
+
+private enum NotifyWarningsSlot: Slot { typealias Value = Set<String> }
 
 private enum AfterHearingSlot: Slot { typealias Value = (until: Duration, work: [() -> Void]) }

@@ -15,14 +15,11 @@ extension PolicySettings {
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user
         settings.group = user?.group
-        var finding = PolicyFinding()
-        switch PolicyProbe.run(path, options, settings) {
-        case .accepted(let policy):
-            finding.selectors = PolicyProbe.selectors(in: options, of: policy)
-                .map { PolicySelector(option: $0.option, text: $0.text) }
-        case .refusesOptions(let sentence): finding.refusal = sentence
+        let outcome = PolicyProbe.run(path, options, settings)
+        switch outcome {
+        case .accepted, .refusesOptions:
+            return PolicyFinding(refusal: outcome.refusal, selectors: outcome.selectors(in: options))
         case .unusable, .unknown: return nil
         }
-        return finding
     }
 }

@@ -2,6 +2,7 @@
 
 import Archives
 package import Engine
+import EventSources
 package import Lifecycle
 import Linux
 package import Processes
@@ -45,7 +46,7 @@ package struct AppRecord {
     /// `restartLimit` restarts.
     package static func bytes(restartLimit: Int) -> Int {
         453 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
-            + LaunchMoments.recordBytes
+            + LaunchMoments.recordBytes + Coordinator.waitBytes + ListeningSockets.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
@@ -160,7 +161,7 @@ package struct AppRecord {
     /// The number of bytes of the record that follow the status text. The text is cut so that they fit.
     private static let bytesBehindStatus =
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
-        + ChannelRecord.bytes
+        + ChannelRecord.bytes + Coordinator.waitBytes + ListeningSockets.recordBytes
 
     private static func code(of message: Message?) -> UInt8 {
         message.map { $0.number + 1 } ?? 0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Processes
@@ -49,6 +50,8 @@ extension Supervisor {
             coordinator.encodeLater(app.id, into: &writer)
             ChannelRecord(of: app).encode(into: &writer)
             coordinator.encodeWake(app.id, into: &writer)
+            coordinator.encodeWait(app.id, into: &writer)
+            wakes.sockets.encode(app, into: &writer)
             return writer.count
         }
     }

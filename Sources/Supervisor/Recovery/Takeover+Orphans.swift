@@ -113,6 +113,9 @@ extension Takeover {
             if self.leftOver.isEmpty {
                 self.leftOverTimer?.cancel()
                 self.leftOverTimer = nil
+                if !self.supervisor.isKeeperLost {
+                    self.engine.takeIn(self.coordinator.orphansAreGone(now: self.loop.now))
+                }
                 self.leftOverGone?()
                 self.leftOverGone = nil
             } else {

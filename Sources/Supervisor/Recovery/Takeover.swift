@@ -4,6 +4,7 @@ import Archives
 import Configuration
 import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Notify
@@ -109,6 +110,8 @@ final class Takeover: ShellRoom {
             coordinator.restoreLater(app.id, from: &reader)
             let channel = ChannelRecord(from: &reader)
             coordinator.restoreWake(app.id, from: &reader)
+            coordinator.restoreWait(app.id, from: &reader)
+            supervisor.wakes.sockets.restore(app, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
             // If the earlier torpord has never launched the app, launch it as after a boot.
@@ -140,6 +143,7 @@ final class Takeover: ShellRoom {
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
+        if leftOver.isEmpty { engine.takeIn(coordinator.orphansAreGone(now: loop.now)) }
         // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid

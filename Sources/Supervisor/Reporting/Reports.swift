@@ -15,6 +15,8 @@ import TorporAPI
 /// in time.
 final class Reports: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
+    /// Runs commands when an app has failed.
+    private(set) lazy var failureCommands = FailureCommands(supervisor)
     /// The number of apps whose stacks are being sampled now (``StackSampler``).
     var looks = 0
 

@@ -44,6 +44,7 @@ final class DelegateRun {
     private var input = LineBuffer()
     private var endSince: Duration?
     private var isForwarded = false
+    private var wasAttached = false
 
     /// How long to wait before forwarding SIGTERM to the program. If all processes of the app got the signal, the
     /// program is already ending by then and needs no second one.
@@ -128,9 +129,19 @@ final class DelegateRun {
 
     private func handle(_ event: AppLink.Event) throws {
         switch event {
-        case .attached(let situation): if situation.transition != "launching" { try startProgram() }
+        case .attached(let situation):
+            wasAttached = true
+            if situation.transition != "launching" { try startProgram() }
         case .message(let message): waiting.append(message)
         case .refused(let error): throw AppSide.failure(error)
+        case .lost where link.isForbidden && !wasAttached:
+            let user = (try? File.status(link.path).uid).map { "user \($0)" } ?? "its user"
+            throw Failure(
+                status: .failed,
+                message: "the app's socket is only for the app's user, and this is user \(Users.effectiveUID): let a "
+                    + "program change its user behind ‘torpor app delegate’, not before it, or set user in the "
+                    + "configuration (\(link.path) belongs to \(user))"
+            )
         case .lost, .tasksLost: break
         }
     }

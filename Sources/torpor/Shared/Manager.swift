@@ -242,10 +242,12 @@ struct Manager {
         }
         if let colon = app.firstIndex(of: ":") {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
-            let meant = ProcessName.app(for: String(name), among: names).map { "did you mean \($0)?" }
-            let hint =
-                name == "*" || name.isEmpty
-                ? "‘tag:\(group)’ is all apps with a tag" : meant ?? "‘torpor list’ shows all apps"
+            // In supervisord, the instances of a program are a group of its name.
+            let isWhole = name == "*" || name.isEmpty
+            let isApp = names.contains { $0 == group || $0.hasPrefix("\(group)@") }
+            let found = isWhole && isApp ? String(group) : ProcessName.app(for: String(name), among: names)
+            let other = isWhole ? "‘tag:\(group)’ is all apps with a tag" : "‘torpor list’ shows all apps"
+            let hint = found.map { "did you mean \($0)?" } ?? other
             return Failure(
                 status: .unknown,
                 message: "there is no app \(app), since app names have no group: \(hint)"

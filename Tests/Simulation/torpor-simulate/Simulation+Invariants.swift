@@ -22,9 +22,11 @@ extension Simulation {
         let reply = try asked("List", .emptyObject)
         guard let list = reply["parameters"]?["apps"]?.arrayValue else { throw Violation("List answers \(reply)") }
         let logs = Set((try? File.list(root + "/log")) ?? [])
-        for app in apps {
-            if let listed = list.first(where: { $0["name"]?.stringValue == app.name }) {
-                try check(app, listed)
+        let listed = apps.map { app in list.first { $0["name"]?.stringValue == app.name } }
+        // Before anything else is asked: with each question time passes, and a timer may wake an app or suspend it.
+        for case let (app, listed?) in zip(apps, listed) { try check(app, listed) }
+        for (app, listed) in zip(apps, listed) {
+            if let listed {
                 try checkMail(of: app, listed)
             } else if let process = livingProcesses.first(where: { $0.app === app && !$0.isHelper }) {
                 throw Violation("\(app.name) left the configuration, and process \(process.pid) of it lives")

@@ -3,15 +3,20 @@
 import Foundation
 import Linux
 
-/// A disk that hangs when it is told to: the library's own calls to write or to sync the database, or another file, wait
-/// as long as a file is there. It is preloaded into torpord, which knows nothing of it.
+/// A disk that hangs when it is told to: the library's own calls to write or to sync the database, or another file,
+/// wait as long as a file is there. With `lookups`, calls that look such a path up wait too. It is preloaded into
+/// torpord, which knows nothing of it.
 package struct HangingDisk {
     /// Where the library and the switch are.
     package let folder: String
     /// What the path of a file that hangs has in it.
     package let part: String
+    /// Whether lookups of such paths (stat, lstat) hang too.
+    private let hasLookups: Bool
     package var environment: [String: String] {
-        ["LD_PRELOAD": folder + "/hang.so", "TPHANG": folder + "/hang", "TPHANGPART": part]
+        var environment = ["LD_PRELOAD": folder + "/hang.so", "TPHANG": folder + "/hang", "TPHANGPART": part]
+        if hasLookups { environment["TPHANGLOOKUPS"] = "1" }
+        return environment
     }
 
     private static let source = """
@@ -23,14 +28,7 @@ package struct HangingDisk {
         #include <sys/types.h>
         #include <unistd.h>
 
-        static void wait_for_disk(int fd) {
-            const char *file = getenv("TPHANG");
-            char link[64], path[4096];
-            if (file == NULL || access(file, F_OK) != 0) return;
-            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-            ssize_t length = readlink(link, path, sizeof path - 1);
-            if (length < 0) return;
-            path[length] = 0;
+        static void wait_for_path(const char *file, const char *path) {
             const char *part = getenv("TPHANGPART");
             if (part == NULL || strstr(path, part) == NULL) return;
             char waiting[4096];
@@ -39,6 +37,28 @@ package struct HangingDisk {
             if (mark != NULL) fclose(mark);
             while (access(file, F_OK) == 0) usleep(2000);
         }
+        static void wait_for_disk(int fd) {
+            const char *file = getenv("TPHANG");
+            char link[64], path[4096];
+            if (file == NULL || access(file, F_OK) != 0) return;
+            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+            ssize_t length = readlink(link, path, sizeof path - 1);
+            if (length < 0) return;
+            path[length] = 0;
+            wait_for_path(file, path);
+        }
+        // Without <sys/stat.h>, which declares them with other parameters.
+        #define LOOKUP(name) \\
+            int name(const char *path, void *status) { \\
+                static int (*real)(const char *, void *); \\
+                const char *file = getenv("TPHANG"); \\
+                if (real == NULL) real = dlsym(RTLD_NEXT, #name); \\
+                if (getenv("TPHANGLOOKUPS") == NULL || file == NULL) return real(path, status); \\
+                if (access(file, F_OK) == 0) wait_for_path(file, path); \\
+                return real(path, status); \\
+            }
+        LOOKUP(stat)
+        LOOKUP(lstat)
         #define HANGING(result, name, parameters, arguments) \\
             result name parameters { \\
                 static result (*real) parameters; \\
@@ -53,8 +73,9 @@ package struct HangingDisk {
         HANGING(int, ftruncate64, (int fd, off_t n), (fd, n))
         """
 
-    package init(_ part: String = "/torpor.db") throws {
+    package init(_ part: String = "/torpor.db", lookups: Bool = false) throws {
         self.part = part
+        hasLookups = lookups
         folder = try Daemon.makeFolder()
         try Self.source.write(toFile: folder + "/hang.c", atomically: false, encoding: .utf8)
         let compiler = ["/usr/bin/cc", "/usr/bin/clang", "/opt/swift/usr/bin/clang"].first { File.isExecutable($0) }

@@ -55,6 +55,22 @@ import TorporAPI
         }
     }
 
+    @Test("start: it names the apps that were stopped with this one and stay down")
+    func stoppedAlong() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            #expect(try Self.torpor(daemon, "stop", "redis").code == 0)
+            let start = try Self.torpor(daemon, "start", "redis")
+            let sentence = ", web, which requires it, stays stopped: ‘torpor start web’ launches it\n"
+            #expect(start.code == 0 && start.output.hasSuffix(sentence), "\(start.output)")
+            #expect(try !Self.torpor(daemon, "start", "redis").output.contains("stays stopped"))
+            #expect(try !Self.torpor(daemon, "start", "web").output.contains("stays stopped"))
+            #expect(try Self.torpor(daemon, "stop", "redis").code == 0)
+            let both = try Self.torpor(daemon, "start", "redis", "web")
+            #expect(both.code == 0 && !both.output.contains("stays stopped"), "\(both.output)")
+        }
+    }
+
     @Test("wait: it ends when the app fails while it is waited for")
     func fails() throws {
         let toml = """

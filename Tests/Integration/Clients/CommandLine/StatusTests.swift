@@ -79,6 +79,30 @@ import Varlink
         }
     }
 
+    @Test("one that another process has stopped is so in list and health too, until it is continued")
+    func stoppedByOthers() throws {
+        try withDaemon(Apps.sleeper("job") + Apps.sleeper("plain")) { daemon in
+            for app in ["job", "plain"] { try daemon.waitFor(app, "active") }
+            #expect(try page(daemon, ["health"]).code == 0)
+            let pid = try #require(try daemon.summary("job").pid)
+            #expect(kill(pid, SIGSTOP) == 0)
+            let sentence = "is stopped by its own or another process's signal: ‘torpor signal CONT job’ continues it"
+            // What was read of an app's processes counts for a second.
+            try daemon.eventually("list says so") {
+                try page(daemon, ["list"]).output.contains("unhealthy: \(sentence)")
+            }
+            let health = try page(daemon, ["health"])
+            #expect(health.code == 1 && health.output.contains("job \(sentence)"), "\(health)")
+            #expect(!health.output.contains("plain"), "\(health)")
+            #expect(try page(daemon, ["health", "job"]).code == 1)
+            #expect(try page(daemon, ["status", "job"]).output.contains("‘torpor signal CONT job’ continues it"))
+            #expect(try page(daemon, ["signal", "CONT", "job"]).code == 0)
+            try daemon.eventually("all is well again") { try page(daemon, ["health"]).code == 0 }
+            try daemon.done(.suspend, "job")
+            #expect(try page(daemon, ["health"]).code == 0)
+        }
+    }
+
     @Test("an app has a title in the reader's language, and a picture; both change without a restart")
     func presented() throws {
         func toml(_ keys: String) -> String { Apps.sleeper("a") + "\n" + keys + "\n" + Apps.sleeper("b") }

@@ -61,6 +61,7 @@ import TorporAPI
             for (words, hint) in [
                 (["restart", "aip"], "did you mean api?"), (["stop", "shopgroup"], "did you mean tag:shopgroup?"),
                 (["stop", "shopgroup:*"], "‘tag:shopgroup’ is all apps with a tag"),
+                (["stop", "api:*"], "did you mean api?"), (["status", "web:"], "did you mean web?"),
                 (["stop", "shopgroup:api_01"], "did you mean api@1?"),
                 (["restart", "resize_01"], "did you mean resize@1?"),
                 (["status", "workers:resize-1"], "did you mean resize@1?"), (["status", "web_0"], "did you mean web?"),

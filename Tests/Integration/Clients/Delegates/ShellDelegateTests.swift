@@ -85,6 +85,22 @@ struct ShellDelegateTests {
         }
     }
 
+    @Test("a delegate of another user than the app's says so and ends", .enabled(if: Users.isRoot))
+    func otherUser() throws {
+        let change = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        let toml = Self.toml(change + [Self.torpor, "app", "delegate", "--", "/bin/sleep", "1000"])
+        try withDaemon(toml + "restart = \"never\"\nlog = \"file\"\n") { daemon in
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok && result.message?.contains("exit") == true, "\(result)")
+            try daemon.waitFor("web", "not-running")
+            #expect(try daemon.summary("web").lastExit?.reason == "exit-failure")
+            let request = ManagerRequest.logs(LogsRequest(app: "web"))
+            let lines = (try daemon.call(request)["lines"]?.arrayValue ?? []).compactMap { $0["text"]?.stringValue }
+            let sentence = "the app's socket is only for the app's user, and this is user 65534: "
+            #expect(lines.contains { $0.contains(sentence) }, "\(lines)")
+        }
+    }
+
     @Test("a command whose answer is misspelt has failed, and has not handled the message")
     func misspelt() throws {
         let toml = Self.toml([Self.torpor, "delegate", "--on", "didReceiveEvent=echo unhandeld >&3"])

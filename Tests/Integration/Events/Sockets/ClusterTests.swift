@@ -246,8 +246,11 @@ import TorporAPI
         }
     }
 
-    @Test("one that has failed to launch gets connections only once it is ready: a launch that fails again loses none")
-    func isReady() throws {
+    @Test(
+        "one that has failed to launch gets connections only once it is ready: a launch that fails again loses none",
+        arguments: [false, true]
+    )
+    func isReady(underNextTorpord: Bool) throws {
         let server = #"""
             import os, socket, sys, time, tp
             there = lambda name: os.path.exists(tp.HERE + "/" + name)
@@ -281,6 +284,7 @@ import TorporAPI
             _ = try daemon.verb(.start, "web@1") { $0.wait = false }
             try daemon.waitForRecord("web@1", "waits")
             try Self.waitForListeners(2, port, daemon)
+            if underNextTorpord { try daemon.replaceTorpord() }
             // Those that the kernel gives to web@1 connect once its socket is closed, a second or more after they tried.
             let peers = try (0..<20).map { _ in Peer(try Sockets.connectTCP(address: "127.0.0.1", port: port)) }
             #expect(try daemon.status("web@1").sockets.first?.waiting == 0)

@@ -72,8 +72,8 @@ import TorporAPI
             try expectServed()
             try daemon.done(.stop, "web")
             try File.remove(path)
-            try daemon.apply(toml) { $0.wait = true }
-            #expect(File.exists(path))
+            try daemon.apply(toml)
+            try daemon.eventually("it is bound again") { File.exists(path) }
             try daemon.done(.start, "web")
             try expectServed()
         }

@@ -74,6 +74,17 @@ import TorporAPI
         #expect(Truth.isAlive(pid))
     }
 
+    @Test("What is wrong with a notification is said once in a run")
+    func wrong() throws {
+        try obedient { daemon throws in
+            try daemon.tell("1", #"notify("REDY=1"); notify("REDY=1"); notify("READY=yes"); notify("STATUS=all sent")"#)
+            try daemon.eventually("all are read") { try daemon.summary("web").status == "all sent" }
+            let warnings = try daemon.events("web").map(\.text).filter { $0.contains(" means nothing") }
+            let yes = "READY=yes means nothing: only READY=1 does"
+            #expect(warnings == ["REDY means nothing: did you mean READY?", yes], "\(warnings)")
+        }
+    }
+
     @Test("STOPPING=1 starts the grace: an app that then does not end is ended")
     func stopping() throws {
         try obedient { daemon throws in

@@ -316,4 +316,20 @@ import TorporAPI
             )
         }
     }
+
+    @Test("Of a long wait for many apps the steps of five are said, and that there are more")
+    func oneshots() throws {
+        let jobs = (1...7).map { "job\($0)" }
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.configure(Apps.sleeper("web") + jobs.map { Apps.sleeper($0, "type = \"oneshot\"") }.joined())
+            let (code, output) = try torpor(daemon, "apply", "--timeout", "8s")
+            #expect(code == 1)
+            let lines = output.split(separator: "\n").map(String.init)
+            let steps = jobs.map { "\($0) is launching: it is a oneshot app, which is ready once it has ended" }
+            #expect(lines.count { steps.contains($0) } == 5, "\(output)")
+            // The second one if some are launched only when the wait is long already.
+            let more = lines.count { $0 == "and 2 more" || $0.hasPrefix("other apps wait too: ") }
+            #expect(more == 1, "\(output)")
+        }
+    }
 }

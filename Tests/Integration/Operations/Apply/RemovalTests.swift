@@ -51,11 +51,23 @@ import Varlink
         }
     }
 
-    @Test("One that is renamed is launched when the old one has ended, with its socket and the clients that wait there")
-    func renamed() throws {
+    @Test(
+        "One that is renamed is launched when the old one has ended, with its socket and the clients that wait there",
+        arguments: [false, true]
+    )
+    func renamed(underNextTorpord: Bool) throws {
         let server = """
             import os, socket, tp
+            def runs(pid):
+                try:
+                    return open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()[0] != "Z"
+                except FileNotFoundError:
+                    return False
             listener = socket.socket(fileno=3)
+            if os.environ["TORPOR_APP"] == "old":
+                open(tp.HERE + "/pid", "w").write(str(os.getpid()))
+            elif runs(open(tp.HERE + "/pid").read()):
+                tp.record("too early")
             def end():
                 tp.await_file("go")
                 os._exit(0)
@@ -88,8 +100,10 @@ import Varlink
             let held = try daemon.summary("new").heldBack
             #expect(held == "old is removed, and still ending")
             #expect(daemon.processes(of: "new").isEmpty)
+            if underNextTorpord { try daemon.replaceTorpord() }
             try self.open(daemon)
             #expect(try waiting.receive(until: "served") == "new served")
+            #expect(daemon.records("new") == ["up"])
             let summary = try daemon.summary("new")
             #expect(summary.restarts == 0 && summary.incarnation == 1 && summary.socketTrouble == nil)
             #expect(try daemon.list().map(\.name) == ["new"])
@@ -97,9 +111,41 @@ import Varlink
         }
     }
 
+    @Test("No command of it is started, also one whose program was still being looked up when it was removed")
+    func command() throws {
+        let disk = try HangingDisk("/far/", lookups: true)
+        defer { disk.remove() }
+        let app = """
+            [apps.app]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            environment = { PATH = "@D/far:/usr/bin:/bin" }
+            before_start = [["sleep", "1000"]]
+
+            """
+        try withDaemon(app + Apps.sleeper("other"), environment: disk.environment) { daemon throws in
+            try disk.hang()
+            _ = try daemon.verb(.start, "app") { $0.wait = false }
+            try daemon.eventually("the program is looked up") { disk.waits }
+            try daemon.apply(Apps.sleeper("other"))
+            try daemon.eventually("the app is forgotten") { try daemon.list().map(\.name) == ["other"] }
+            try disk.answer()
+            let tasks = "/proc/\(try daemon.torpord())/task"
+            try daemon.eventually("the lookup is over") {
+                try File.list(tasks).allSatisfy { (try? File.readString("\(tasks)/\($0)/comm")) != "launches\n" }
+            }
+            // The first answer may come before torpord has heard of the lookup's end.
+            for _ in 0..<2 { #expect(try daemon.list().map(\.name) == ["other"]) }
+            let sockets = try String(contentsOfFile: "/proc/net/unix", encoding: .utf8)
+            #expect(!sockets.contains(daemon.runtime + "/apps/app/"))
+            #expect(sockets.contains(daemon.runtime), "the sockets of this torpord are not in the table")
+            #expect(daemon.processes(of: "app").isEmpty)
+        }
+    }
+
     @Test("While it ends it is listed and can be killed, but nothing brings it back")
     func ending() throws {
-        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+        try withDaemon(Self.app("one", "topics = { \"*\" = \"all\" }"), files: Self.files) { daemon throws in
             try daemon.waitForRecord("app", "up one")
             let reply = try daemon.apply("") { $0.wait = false }
             #expect(reply.lines == ["app: removed, is being terminated"])
@@ -109,6 +155,9 @@ import Varlink
                 let result = try daemon.verb(verb, "app")
                 #expect(!result.ok && result.message?.contains("removed from the configuration") == true, "\(verb)")
             }
+            // Its mailbox is removed with it.
+            let refusal = try daemon.refusal("news", to: "app")
+            #expect(refusal?.message.contains("removed from the configuration") == true, "\(refusal as Any)")
             var late = ApplyRequest()
             late.timeoutMilliseconds = 50
             #expect(try ApplyReply(json: daemon.call(.apply(late))).apps.isEmpty)

@@ -41,7 +41,7 @@ import Varlink
 
     @Test("what it writes to standard error is in torpord's log by lines, a few in each second")
     func chatter() throws {
-        let bad = try Governed.hostile("chatter", at: "decide", "deadline = \"30s\"")
+        let bad = try Governed.hostile("chatter", at: "decide", "deadline = \"10s\"")
         let start = Clock.monotonic()
         try withDaemon(Governed.toml([("bad", bad)], apps: Governed.sleeper("a"))) { daemon throws in
             let first = "policy bad: line 0 of very many that nobody wants to read at all\n"

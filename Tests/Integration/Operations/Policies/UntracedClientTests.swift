@@ -64,7 +64,8 @@ import Testing
         client.arguments = ["-c", Self.client, kind, address]
         try client.run()
         defer {
-            client.terminate()
+            // The test's threads block other signals, and a process that they start inherits that.
+            kill(client.processIdentifier, SIGKILL)
             client.waitUntilExit()
         }
         try withDaemon(Governed.toml([("server", policy)], apps: app)) { daemon throws in

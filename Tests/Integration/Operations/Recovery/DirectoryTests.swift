@@ -48,6 +48,17 @@ import TorporAPI
         }
     }
 
+    @Test("The control socket alone comes back, and no app is said to be reached by a stranger")
+    func controlSocket() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try File.remove(daemon.socket)
+            try daemon.eventually("it answers again") { (try? daemon.list()) != nil }
+            try daemon.done(.restart, "web")
+            #expect(try daemon.events("web").allSatisfy { !$0.text.contains("refused process") })
+        }
+    }
+
     @Test("And torpord dies then: everything is found in the keeper", arguments: [Loss.killed, .keeper, .upgraded])
     func removedAndLost(loss: Loss) throws {
         try withRecovery(Self.toml) { daemon throws in

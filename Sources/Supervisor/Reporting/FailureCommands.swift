@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Processes
+import TorporAPI
+
+/// Runs the commands of `on_failure` when an app has failed, so that people learn of it: outside the loop, as the app's
+/// user, and each for a bounded time.
+///
+/// The commands of an app run one after the other. A failure of a command is recorded and has no other consequence:
+/// it ends neither the app nor the commands after it, and is itself no failure of the app.
+final class FailureCommands: ShellRoom, LifecycleObserver {
+    unowned(unsafe) let supervisor: Supervisor
+    /// Apps with a failure whose commands have not begun, in the order in which they failed.
+    private var queue: [AppRuntime] = []
+    /// The number of apps whose commands run now.
+    private var running = 0
+
+    /// The maximum number of apps whose commands run at the same time: if all apps of a machine fail at once, their
+    /// commands must not take it over.
+    private static let most = 8
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Called when a run of an app has ended by a failure, with the report about it.
+    func failed(_ app: AppRuntime, _ ending: Ending, _ report: Report) {
+        // If a user stopped the app while it was being ended for a failure, the user knows.
+        guard !isEnding, ending.reason.isFailure, machine(app).lastEnding?.wasAskedFor != true else { return }
+        let isFinal = ending.isFinal
+        guard app.specification.onFailure.contains(where: { isFinal || $0.each }) else { return }
+        let failures = app.failures ?? AppFailures()
+        app.failures = failures
+        // That the app stays down is the more important news.
+        if let waiting = failures.waiting, waiting.isFinal, !isFinal { return }
+        if failures.waiting == nil { queue.append(app) }
+        failures.waiting = Failure(isFinal: isFinal, variables: variables(of: app, ending, report))
+        // Start the commands later, when everything that follows from the ending is carried out.
+        engine.whenStarted { [weak self] in self?.loop.later { [weak self] in self?.beginNext() } }
+    }
+
+    func forget(_ app: AppRuntime) {
+        queue.removeAll { $0 === app }
+        app.failures?.waiting = nil
+        if let run = app.failures?.run { supervisor.launcher.cancel(run, of: app) }
+    }
+
+    private func variables(of app: AppRuntime, _ ending: Ending, _ report: Report) -> [String: String] {
+        var variables = Launcher.endVariables(ending.reason, app.run.exitRecord?.status)
+        variables["TORPOR_INCARNATION"] = "\(ending.incarnation)"
+        variables["TORPOR_NEXT"] = EndingText.word(ending.next)
+        variables["TORPOR_FAILURE"] = Self.shortened("\(app.name) \(report.text ?? ending.reason.rawValue)")
+        variables["TORPOR_LAST_OUTPUT"] = report.log.map { Self.shortened($0.text) }.joined(separator: "\n")
+        return variables
+    }
+
+    /// The end of a text, without control characters: an environment has little room, and no NUL.
+    private static func shortened(_ text: String) -> String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars.suffix(1_000) where scalar.value >= 0x20 || scalar == "\t" {
+            scalars.append(scalar)
+        }
+        return String(scalars)
+    }
+
+    private func beginNext() {
+        while running < Self.most, let index = queue.firstIndex(where: { $0.failures?.isRunning != true }) {
+            let app = queue.remove(at: index)
+            guard let failures = app.failures, let failure = failures.waiting else { continue }
+            failures.waiting = nil
+            failures.isRunning = true
+            running += 1
+            let commands = app.specification.onFailure.filter { failure.isFinal || $0.each }
+            runAll(commands[...], of: app, failures, failure)
+        }
+    }
+
+    private func runAll(
+        _ commands: ArraySlice<FailureCommand>,
+        of app: AppRuntime,
+        _ failures: AppFailures,
+        _ failure: Failure
+    ) {
+        failures.run = nil
+        guard let command = commands.first, app.isListed, !isEnding else {
+            failures.isRunning = false
+            running -= 1
+            return loop.later { [weak self] in self?.beginNext() }
+        }
+        let others = commands.dropFirst()
+        var hook = HookCommand(command.command)
+        hook.deadline = command.deadline
+        do throws(LaunchError) {
+            if !app.specification.declaredSettings.isEmpty {
+                hook.command = try supervisor.settings.filled(hook.command, of: app)
+            }
+        } catch {
+            note(app, .hookFailed, text: "on_failure: \(error)")
+            return runAll(others, of: app, failures, failure)
+        }
+        var hasEnded = false
+        let run = supervisor.launcher.run(hook, named: "on_failure", of: app, variables: failure.variables) {
+            [weak self] problem in
+            hasEnded = true
+            guard let self else { return }
+            if let problem, app.isListed { note(app, .hookFailed, text: problem) }
+            runAll(others, of: app, failures, failure)
+        }
+        if !hasEnded { failures.run = run }
+    }
+}
+
+/// A failure of an app, for the commands of `on_failure`.
+private struct Failure {
+    /// Whether the app is not restarted.
+    var isFinal: Bool
+    /// The variables of the commands.
+    var variables: [String: String]
+}
+
+/// What `on_failure` of an app has to do.
+private final class AppFailures {
+    /// The newest failure whose commands have not begun.
+    var waiting: Failure?
+    /// Whether commands run.
+    var isRunning = false
+    /// The command that runs now.
+    var run: HookRun?
+}
+
+extension Ending {
+    /// Whether the app stays down after the ending.
+    fileprivate var isFinal: Bool {
+        switch next {
+        case .rest, .gaveUp: true
+        case .restart, .relaunch: false
+        }
+    }
+}
+
+extension AppRuntime {
+    fileprivate var failures: AppFailures? {
+        get { slots[FailuresSlot.self] }
+        set { slots[FailuresSlot.self] = newValue }
+    }
+}
+
+private enum FailuresSlot: Slot { typealias Value = AppFailures }
