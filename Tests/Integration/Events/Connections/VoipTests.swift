@@ -20,7 +20,7 @@ import TorporAPI
     }
 
     /// Connects when the file "open" exists, and sends back what it receives.
-    private static let late = #"""
+    private static let connectsLate = #"""
         import socket, tp
         tp.notify("READY=1")
         tp.record("ready")
@@ -41,7 +41,7 @@ import TorporAPI
     @Test("One that is launched again to its sleep is not suspended before it is connected", arguments: [false, true])
     func late(isKilled: Bool) throws {
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
-        let files = ["phone.py": Self.late, "port": "\(try Sockets.port(listener.raw))"]
+        let files = ["phone.py": Self.connectsLate, "port": "\(try Sockets.port(listener.raw))"]
         let more = "background_modes = [\"voip\"]\nready = \"notify\"\nrestart = \"always\""
         try withDaemon(Self.toml(more), files: files) { daemon in
             daemon.touch("open")
