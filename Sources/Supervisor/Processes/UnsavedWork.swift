@@ -12,6 +12,10 @@ import Processes
 struct ToldToSave {
     /// Traffic after this time is work that is not saved (CLOCK_MONOTONIC).
     var at: Duration
+    /// When the message was sent (CLOCK_MONOTONIC).
+    let sentAt: Duration
+    /// When the app answered; nil if it has not.
+    var answeredAt: Duration?
     /// Whether torpord sent the message because the app had worked since the previous one.
     var isForWork = false
     /// Whether the app is stopped right after the message or after its answer.
@@ -22,11 +26,13 @@ struct ToldToSave {
     /// Whether the message was the last step of a launch into the background. What the app does after that is its
     /// start, so the processor time that it uses proves nothing.
     var isForLaunch = false
-    /// Whether the app has answered.
-    var isAnswered = false
     /// The processor time that the app had used when it answered, or when it got the message if it does not answer; nil
     /// if unknown.
     var processorTime: Duration?
+
+    var isAnswered: Bool { answeredAt != nil }
+
+    init(at time: Duration) { (at, sentAt) = (time, time) }
 }
 
 /// The last questions before an app is stopped: has it worked since it was last told to save its state, so that an
@@ -65,7 +71,7 @@ extension ProcessControl {
     /// Called when the app has answered didEnterBackground.
     func saved(_ app: AppRuntime) {
         guard var told = app.run.toldToSave else { return }
-        told.isAnswered = true
+        told.answeredAt = Clock.monotonic()
         told.isFresh = machine(app).transition == .suspending
         if !told.isForLaunch { told.processorTime = Self.processorTime(of: app) }
         app.run.toldToSave = told
@@ -78,6 +84,17 @@ extension ProcessControl {
         told.isFresh = machine(app).transition == .suspending
         if !told.isForLaunch { told.processorTime = Self.processorTime(of: app) }
         app.run.toldToSave = told
+    }
+
+    /// When the app last worked on didEnterBackground, to its answer or, if it has not answered yet, to a later time;
+    /// nil if it gets no such message, or missed its deadline.
+    func saving(_ app: AppRuntime) -> ClosedRange<Duration>? {
+        guard let told = app.run.toldToSave else { return nil }
+        // The times of closed connections are not exact.
+        let began = told.sentAt - Self.tick * 2
+        if let answeredAt = told.answeredAt { return began...(answeredAt + Self.tick * 2) }
+        guard machine(app).awaitedMessage == .didEnterBackground else { return nil }
+        return began...(Clock.monotonic() + .seconds(60))
     }
 
     private func hearsToSave(_ app: AppRuntime) -> Bool {
