@@ -43,7 +43,8 @@ extension ControlService {
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
             return
         }
-        status.wokenBy = wakers
+        let silent = unconnected(app)
+        status.wokenBy = wakers.filter { silent == nil || $0 != BackgroundMode.voip.rawValue }
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
         if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
@@ -51,6 +52,7 @@ extension ControlService {
         if supervisor.wakes.connectionWatch.listensNowhere(app) {
             status.notWokenBy.append("connections (it listens on no port)")
         }
+        if let silent { status.notWokenBy.append("\(BackgroundMode.voip.rawValue) (\(silent))") }
         let unbound = supervisor.wakes.sockets.unbound(of: app)
         for socket in app.specification.sockets where socket.wake != .none && unbound.contains(socket.identity) {
             status.notWokenBy.append("connections to \(socket.plan.address) (torpord cannot listen there)")
@@ -117,12 +119,32 @@ extension ControlService {
         return "; \(count) message\(count == 1 ? " waits" : "s wait") in its mailbox until it is woken"
     }
 
-    /// Why no connection wakes a suspended app although `wake_on_connect` says so, as words that follow its name; nil if
-    /// connections do, or are not to.
+    /// Why no connection wakes a suspended app although `wake_on_connect` says so, or why no data does although nothing
+    /// else wakes it than its mode `voip`, as words that follow its name; nil if they do, or are not to.
     func silence(of app: AppRuntime) -> String? {
-        guard supervisor.wakes.connectionWatch.listensNowhere(app) else { return nil }
-        return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): ‘torpor resume "
-            + "\(app.name)’ brings it back"
+        let returns = "‘torpor resume \(app.name)’ brings it back"
+        if supervisor.wakes.connectionWatch.listensNowhere(app) {
+            return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): \(returns)"
+        }
+        guard app.specification.isWokenOnlyByVoip, supervisor.wakes.connectionWatch.isUnconnected(app) else {
+            return nil
+        }
+        return "is suspended and has no connection, so no data wakes it (voip): \(returns)"
+    }
+
+    /// Why no data wakes the app although it has the background mode `voip`: it has no connection. Nil if it has one,
+    /// if that is unknown, or if the app does not have the mode.
+    private func unconnected(_ app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        guard app.specification.backgroundModes.contains(.voip) else { return nil }
+        if app.run.tree == nil {
+            return machine.isWaitingToLaunch ? nil : "it has no connection until it is launched"
+        }
+        // `keep_alive` belongs to the mode, and wakes the app without a connection.
+        guard app.specification.keepAlive == nil, supervisor.wakes.connectionWatch.isUnconnected(app) else {
+            return nil
+        }
+        return "it has no connection"
     }
 
     /// Looks whether the app's main process is stopped although torpord did not stop it.

@@ -165,6 +165,39 @@ import Testing
         }
     }
 
+    @Test("Connections between the processes of an app do not count, and are no traffic")
+    func within() throws {
+        let server = try Server()
+        defer { server.program.end() }
+        try server.program.run("c = socket.create_connection(('127.0.0.1', \(server.port))); a = l.accept()[0]")
+        try server.program.run("os.fork() or time.sleep(1000)")
+        try server.program.run("c.close(); c = None")
+        var measurements = Measurements()
+        let found = try connections(&measurements, server.program.app())
+        #expect(found.connections == 0 && found.lastTraffic == nil)
+        let client = try server.connect()
+        defer { client.close() }
+        try eventually("one of a client counts") {
+            try connections(&measurements, server.program.app()).connections == 1
+        }
+    }
+
+    @Test("A connection that is over while the app saves its state is no traffic, as its own command may have made it")
+    func saving() throws {
+        let server = try Server()
+        defer { server.program.end() }
+        let began = Clock.monotonic() - .milliseconds(20)
+        let client = try server.connect()
+        client.close()
+        try server.program.run("c = kept.pop(); c.recv(1); c.close()")
+        let saving = began...(Clock.monotonic() + .milliseconds(20))
+        var measurements = Measurements()
+        let app = server.program.app(saving: saving)
+        #expect(try connections(&measurements, app).lastTraffic == nil)
+        // It is seen all the same where it did not save then.
+        try eventually("it was used") { try connections(&measurements, server.program.app()).lastTraffic != nil }
+    }
+
     @Test("A socket that an app opens to listen later on is found")
     func listensLater() throws {
         let program = try MeasuredProgram()

@@ -7,7 +7,7 @@ import Processes
 
 extension MeasuredProgram {
     /// As the supervisor shows it for measuring.
-    func app(_ id: Int = 0, suspendedSince: Duration? = nil) -> MeasuredApp {
-        MeasuredApp(id: id, tree: tree, suspendedSince: suspendedSince)
+    func app(_ id: Int = 0, suspendedSince: Duration? = nil, saving: ClosedRange<Duration>? = nil) -> MeasuredApp {
+        MeasuredApp(id: id, tree: tree, suspendedSince: suspendedSince, saving: saving)
     }
 }

@@ -20,6 +20,15 @@ extension AppSpecification {
             || self.topics.values.contains { $0.wake != .none && !$0.refresh }
     }
 
+    /// Whether only data on connections that the app makes itself can wake it: the background mode `voip`. While the
+    /// app has no such connection, no event wakes it.
+    public var isWokenOnlyByVoip: Bool {
+        guard self.backgroundModes.contains(.voip), self.keepAlive == nil else { return false }
+        var others = self
+        others.backgroundModes.removeAll { $0 == .voip }
+        return !others.isWokenByEvents
+    }
+
     /// Whether the app can ever be suspended. A oneshot app cannot, nor can an app with `exits_on_suspend`.
     public var maySleep: Bool { !self.rules.isOneshot && !self.rules.exitsOnSuspend }
 

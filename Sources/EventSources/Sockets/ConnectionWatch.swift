@@ -104,6 +104,9 @@ package final class ConnectionWatch: EventRoom, EventSource {
     /// listens nowhere.
     package func listensNowhere(_ app: AppRuntime) -> Bool { sleeping[app.id]?.listensNowhere ?? false }
 
+    /// Whether the app is suspended with the background mode `voip`, and has no connection on which data could wake it.
+    package func isUnconnected(_ app: AppRuntime) -> Bool { sleeping[app.id]?.isUnconnected ?? false }
+
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
     /// Called when an app ends while suspended: keeps its listening sockets open.
@@ -122,22 +125,23 @@ package final class ConnectionWatch: EventRoom, EventSource {
         let isGone = !machine.isAlive && machine.lastEnding == .evicted && !machine.failed
         let isOnItsWay =
             machine.isWaitingToLaunch || machine.transition == .launching || machine.endingReason == .evicted
-        guard machine.mayRun, wish.incoming != .none, isGone || isOnItsWay, !coordinator.isLeaving(app.id) else {
-            return letGo(app)
-        }
-        guard isGone, !isOnItsWay, isStarted, !isEnding, !coordinator.isShuttingDown
+        let comesBack = machine.mayRun && (isGone || isOnItsWay) && !coordinator.isLeaving(app.id)
+        if !comesBack || wish.incoming == .none { letGo(app) }
+        guard comesBack, wish.incoming != .none || wish.outgoing, isGone, !isOnItsWay, isStarted, !isEnding,
+            !coordinator.isShuttingDown
         else { return }
         ports[app.id]?.watch()
         let isHeld = !(ports[app.id]?.isEmpty ?? true)
         if app.wasKilledAsleep == true, machine.rules.restart != .never {
             launchAgain(app, "its end while suspended")
-        } else if !isHeld {
+        } else if wish.incoming != .none, !isHeld {
             launchAgain(app, "the loss of its port")
         }
     }
 
     /// Launches an app again in two cases. In the first, the app was killed while suspended: torpord restarts it, as it
-    /// would have done after a kill while running. In the second, the app was evicted and torpord could not keep its
+    /// would have done after a kill while running. An app with the mode `voip` could not be woken otherwise, because
+    /// its connections have ended. In the second, the app was evicted and torpord could not keep its
     /// ports open (copying sockets may be forbidden), so that no connection could launch it. The app is suspended again
     /// after the launch, unless other apps wait for it. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {

@@ -23,6 +23,9 @@ final class SleepingSockets: EventRoom {
     /// Whether a connection is to wake the app, and neither the app nor torpord for it listens. False until the app's
     /// sockets are read, and if they cannot be read.
     private(set) var listensNowhere = false
+    /// Whether data on the app's own connections is to wake it, and it has no connection. False until the app's sockets
+    /// are read, and if they cannot be read.
+    private(set) var isUnconnected = false
 
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
@@ -96,13 +99,14 @@ final class SleepingSockets: EventRoom {
         ListeningPlaces(own: own, given: sockets.places(of: app))
     }
 
-    private func lookForPort(_ own: some Sequence<some WatchableSocket>) {
+    private func lookForWakers(_ own: some Sequence<some WatchableSocket>) {
         listensNowhere =
             wish.incoming != .none && app.specification.sockets.isEmpty && !own.contains { wish.isPort($0) }
+        isUnconnected = wish.outgoing && !own.contains { wish.isHeardConnection($0) }
     }
 
     private func watch(_ copies: [SocketCopy]) {
-        lookForPort(copies.map(\.facts))
+        lookForWakers(copies.map(\.facts))
         let places = places(Set(copies.filter(\.facts.listens).map(\.facts.place)))
         let given = sockets.numbers(of: app)
         let closed = wish.closesConnections ? shutDownIdle(copies, places) : []
@@ -267,7 +271,7 @@ final class SleepingSockets: EventRoom {
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
-        if before == nil { lookForPort(queues.values) }
+        if before == nil { lookForWakers(queues.values) }
         let given = sockets.numbers(of: app)
         var waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)] = [:]
         var listening: [UInt32: UInt64] = [:]

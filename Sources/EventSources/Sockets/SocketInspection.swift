@@ -11,6 +11,9 @@ import Processes
 package struct SocketFindings {
     /// Whether the app has a socket at which new clients reach it. True if its sockets cannot be read.
     package var listens = true
+    /// Whether the app has the background mode `voip` and a connection on which data wakes it. True if its sockets
+    /// cannot be read.
+    package var isConnected = true
     /// When data last moved on one of the app's TCP connections, or a client's connection was closed, as far as this
     /// machine knows (CLOCK_MONOTONIC, to about 10 ms); nil if no such time is known.
     package var lastTraffic: Duration?
@@ -60,6 +63,7 @@ final class SocketInspection: EventRoom {
             guard let self, !isOver else { return }
             let wish = ConnectionWish(app.specification)
             findings.listens = queues.isEmpty || queues.values.contains { wish.isPort($0) }
+            findings.isConnected = queues.isEmpty || queues.values.contains { wish.isHeardConnection($0) }
             for queue in queues.values where !queue.listens { note(queue.traffic) }
             listeners = Set(queues.filter(\.value.listens).keys)
             readClosed()
@@ -69,6 +73,7 @@ final class SocketInspection: EventRoom {
     private func read(_ copies: [SocketCopy]) {
         let wish = ConnectionWish(app.specification)
         findings.listens = copies.contains { wish.isPort($0.facts) }
+        findings.isConnected = copies.contains { wish.isHeardConnection($0.facts) }
         for copy in copies {
             if copy.facts.listens {
                 listeners.insert(copy.inode)

@@ -39,9 +39,12 @@ struct ConnectionWish: Hashable {
     func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
         if isServing(socket), let wake = incoming.wake() { return wake }
         if let wake = manner(ofClient: socket, places).wake() { return wake }
-        guard outgoing, socket.family.isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram
-        else { return nil }
-        return Wake()
+        return isHeardConnection(socket) ? Wake() : nil
+    }
+
+    /// Whether data on the socket wakes an app in the mode `voip`. Connections that it accepted count too.
+    func isHeardConnection(_ socket: some WatchableSocket) -> Bool {
+        outgoing && socket.family.isOfNetwork && !socket.listens && (socket.isConnected || socket.kind == .datagram)
     }
 
     /// Whether the socket receives new clients: it listens, or receives datagrams from any sender.

@@ -11,6 +11,24 @@ public struct TCPConnection: Hashable, Sendable {
     /// When data last moved in either direction, or, if none did, when the connection was opened (CLOCK_MONOTONIC, to
     /// about 10 ms). Nil if the kernel does not report it.
     public var lastTraffic: Duration?
+    /// Both ends; nil if the kernel's socket diagnostics were not read.
+    public var ends: Ends?
+
+    /// The two ends of a connection, as one of its sockets has them.
+    public struct Ends: Hashable, Sendable {
+        public let local: End
+        public let remote: End
+    }
+
+    /// One end of a connection. The remote end of one socket equals the local end of the socket that it is connected
+    /// to, if both are in this network namespace and no address is translated.
+    public struct End: Hashable, Sendable {
+        private let high: UInt64
+        private let low: UInt64
+        private let port: UInt16
+
+        init(_ end: tlx_tcp_end) { (high, low, port) = (end.high, end.low, end.port) }
+    }
 }
 
 /// The established TCP connections (IPv4 and IPv6) of this process's network namespace. Sockets in any other state
@@ -120,7 +138,8 @@ public final class TCPConnectionReading {
                     connections.append(
                         TCPConnection(
                             inode: one.inode,
-                            lastTraffic: isKnown ? now - .milliseconds(one.milliseconds) : nil
+                            lastTraffic: isKnown ? now - .milliseconds(one.milliseconds) : nil,
+                            ends: TCPConnection.Ends(local: .init(one.local), remote: .init(one.remote))
                         )
                     )
                 }

@@ -51,8 +51,8 @@ struct ConnectionLedger {
         case later
     }
 
-    /// The time when data last moved on each open connection, by the inode number of the connection's socket.
-    private var open: [UInt32: Duration?] = [:]
+    /// The open connections, by the inode numbers of their sockets.
+    private var open: [UInt32: TCPConnection] = [:]
     /// The time when a connection to each listening socket was last closed, by the inode number of the listening
     /// socket.
     private var listening: [UInt32: Duration?] = [:]
@@ -117,7 +117,7 @@ struct ConnectionLedger {
         // Skip connections without an inode number: they are still in the queue of a listening socket, so no process
         // has them yet.
         for connection in connections where connection.inode != 0 {
-            open[connection.inode] = .some(connection.lastTraffic)
+            open[connection.inode] = connection
         }
         listening.removeAll(keepingCapacity: true)
         for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
@@ -147,37 +147,39 @@ struct ConnectionLedger {
     }
 
     /// Counts an app's connections, and finds the last time at which data moved on one of them or one of them was
-    /// closed.
-    func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
+    /// closed. Connections between the app's own processes are not counted, because they do not show that it is used.
+    ///
+    /// - Parameter saving: when the app last worked on didEnterBackground; nil if unknown. A connection that was closed
+    ///   then is not counted either: many apps save by a command that connects to them, such as `redis-cli save`, and
+    ///   the kernel does not say whose a closed connection was.
+    func count(
+        _ claim: ConnectionClaim,
+        saving: ClosedRange<Duration>?,
+        into measurement: inout AppMeasurement
+    ) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
             return
         }
-        var count = 0
+        var last = measurement.lastTraffic
+        func note(_ time: Duration?) {
+            if let time { last = max(last ?? time, time) }
+        }
+        func noteEnd(_ time: Duration?) {
+            if let time, !(saving?.contains(time) ?? false) { note(time) }
+        }
+        var own: [TCPConnection] = []
         for socket in claim.sockets {
-            let lastTraffic: Duration?
-            if let traffic = open[socket] {
-                count += 1
-                lastTraffic = traffic
-            } else {
-                lastTraffic = listening[socket] ?? nil
-            }
-            if let lastTraffic, measurement.lastTraffic.map({ $0 < lastTraffic }) ?? true {
-                measurement.lastTraffic = lastTraffic
-            }
+            if let connection = open[socket] { own.append(connection) } else { noteEnd(listening[socket] ?? nil) }
         }
+        let ends = Set(own.compactMap(\.ends?.local))
+        let used = own.filter { connection in connection.ends.map { !ends.contains($0.remote) } ?? true }
+        for connection in used { note(connection.lastTraffic) }
         let local = clients.count(claim.sockets)
-        count += local.open
-        if let time = local.lastUse, measurement.lastTraffic.map({ $0 < time }) ?? true {
-            measurement.lastTraffic = time
-        }
-        if let elsewhere = claim.elsewhere {
-            count += elsewhere.count
-            if let time = elsewhere.lastClosed, measurement.lastTraffic.map({ $0 < time }) ?? true {
-                measurement.lastTraffic = time
-            }
-        }
-        measurement.connections = count
+        noteEnd(local.lastUse)
+        noteEnd(claim.elsewhere?.lastClosed)
+        measurement.lastTraffic = last
+        measurement.connections = used.count + local.open + (claim.elsewhere?.count ?? 0)
     }
 
     /// Ends a round of measuring. `isComplete`: whether every app that may have gained a connection was searched. A

@@ -12,6 +12,8 @@ struct MeasuredApp {
     let tree: ProcessTree
     /// The time at which all processes of the app were stopped (CLOCK_MONOTONIC); nil if they are not stopped.
     let suspendedSince: Duration?
+    /// When the app last worked on didEnterBackground (CLOCK_MONOTONIC); nil if that is unknown.
+    var saving: ClosedRange<Duration>?
 }
 
 /// The kinds of data that policies need: the bits TORPOR_NEEDS_… of the policy interface.
@@ -40,7 +42,8 @@ struct AppMeasurement {
     /// of one processor; nil until there are two such measurements.
     var processorPermille: UInt32?
     /// The number of open TCP connections, including those in other network namespaces, and of clients' connections to
-    /// the app's Unix sockets; nil if no policy needs the number, or if a process of the app cannot be read.
+    /// the app's Unix sockets, without those between the app's own processes; nil if no policy needs the number, or if
+    /// a process of the app cannot be read.
     var connections: Int?
     /// The last time at which the app opened a connection, data moved on one of its connections, a connection to one of
     /// its listening ports was closed, or clients' connections to its Unix sockets were seen to come or go; nil if no
@@ -245,7 +248,7 @@ struct Measurements {
             fallthrough
         case .needless:
             if round.needsConnections {
-                ledger.count(entry.claim, into: &entry.measurement)
+                ledger.count(entry.claim, saving: app.saving, into: &entry.measurement)
             } else {
                 entry.measurement.connections = nil
             }
@@ -273,7 +276,7 @@ struct Measurements {
         }
         entry.claim.cost = search.cost
         ledger.claim(entry.claim.sockets)
-        ledger.count(entry.claim, into: &entry.measurement)
+        ledger.count(entry.claim, saving: app.saving, into: &entry.measurement)
         entries[app.id] = entry
     }
 }

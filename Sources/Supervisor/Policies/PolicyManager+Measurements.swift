@@ -35,7 +35,8 @@ extension PolicyManager {
         let machine = supervisor.coordinator.machine(app.id)
         let isSuspended = machine.state == .suspended && machine.transition == nil
         let since = isSuspended ? Duration.microseconds(app.times.since.4) : nil
-        return MeasuredApp(id: app.id, tree: tree, suspendedSince: since)
+        let saving = supervisor.processControl.saving(app)
+        return MeasuredApp(id: app.id, tree: tree, suspendedSince: since, saving: saving)
     }
 
     /// Measures in steps, so that the event loop can serve other events in between.

@@ -12,6 +12,10 @@ import Processes
 struct ToldToSave {
     /// Traffic after this time is work that is not saved (CLOCK_MONOTONIC).
     var at: Duration
+    /// When the message was sent (CLOCK_MONOTONIC).
+    let sentAt: Duration
+    /// When the app answered; nil if it has not.
+    var answeredAt: Duration?
     /// Whether torpord sent the message because the app had worked since the previous one.
     var isForWork = false
     /// Whether the app is stopped right after the message or after its answer.
@@ -22,24 +26,26 @@ struct ToldToSave {
     /// Whether the message was the last step of a launch into the background. What the app does after that is its
     /// start, so the processor time that it uses proves nothing.
     var isForLaunch = false
-    /// Whether the app has answered.
-    var isAnswered = false
     /// The processor time that the app had used when it answered, or when it got the message if it does not answer; nil
     /// if unknown.
     var processorTime: Duration?
+
+    var isAnswered: Bool { answeredAt != nil }
+
+    init(at time: Duration) { (at, sentAt) = (time, time) }
 }
 
 /// The last questions before an app is stopped: has it worked since it was last told to save its state, so that an
-/// eviction would lose something? And can it be woken, or does it not listen yet?
+/// eviction would lose something? And can it be woken, or does it not listen yet, or has it not connected yet?
 extension ProcessControl {
     /// An app that has used less processor time than this since it saved its state counts as idle: the time in which it
     /// finishes its answer, and in which its timers run.
     private static let idle = Duration.milliseconds(10)
     /// The same, if the processor time is known only in clock ticks of 10 ms, or if the time to save is part of it.
     private static let idleRoughly = Duration.milliseconds(30)
-    /// How long after its launch an app may begin to listen, if its `launch_deadline` is not longer.
+    /// How long after its launch an app may begin to listen, or connect, if its `launch_deadline` is not longer.
     private static let listening = Duration.seconds(30)
-    /// The time between two looks whether an app listens.
+    /// The time between two looks whether an app listens or is connected.
     private static let listeningPause = Duration.seconds(1)
 
     /// How exactly the kernel tells the time of traffic.
@@ -65,7 +71,7 @@ extension ProcessControl {
     /// Called when the app has answered didEnterBackground.
     func saved(_ app: AppRuntime) {
         guard var told = app.run.toldToSave else { return }
-        told.isAnswered = true
+        told.answeredAt = Clock.monotonic()
         told.isFresh = machine(app).transition == .suspending
         if !told.isForLaunch { told.processorTime = Self.processorTime(of: app) }
         app.run.toldToSave = told
@@ -80,6 +86,17 @@ extension ProcessControl {
         app.run.toldToSave = told
     }
 
+    /// When the app last worked on didEnterBackground, to its answer or, if it has not answered yet, to a later time;
+    /// nil if it gets no such message, or missed its deadline.
+    func saving(_ app: AppRuntime) -> ClosedRange<Duration>? {
+        guard let told = app.run.toldToSave else { return nil }
+        // The times of closed connections are not exact.
+        let began = told.sentAt - Self.tick * 2
+        if let answeredAt = told.answeredAt { return began...(answeredAt + Self.tick * 2) }
+        guard machine(app).awaitedMessage == .didEnterBackground else { return nil }
+        return began...(Clock.monotonic() + .seconds(60))
+    }
+
     private func hearsToSave(_ app: AppRuntime) -> Bool {
         supervisor.appSockets.hearsByChannel(app.id) || app.specification.signals[.didEnterBackground] != nil
     }
@@ -88,16 +105,18 @@ extension ProcessControl {
     /// search through the app's sockets is needed, and none for most apps.
     func lookBeforeStop(_ app: AppRuntime, _ stop: @escaping () -> Void) {
         let needsPort = needsPort(app)
+        let needsConnection = !needsPort && needsConnection(app)
         let since = mayHaveWorked(app)
         app.run.toldToSave?.isFresh = false
         if let since, hasUsedProcessor(app, since) { return saveFirst(app) }
-        guard needsPort || since != nil else { return stop() }
+        guard needsPort || needsConnection || since != nil else { return stop() }
         let tree = app.run.tree
         supervisor.wakes.connectionWatch.inspect(app) { [weak self] findings in
             guard let self, app.run.tree === tree, isToBeStopped(app) else { return }
             if let since, let traffic = findings.lastTraffic, traffic + Self.tick > since.at { return saveFirst(app) }
             if findings.listens { app.run.hasListened = true }
-            guard needsPort, !findings.listens else { return stop() }
+            let isDeaf = needsPort && !findings.listens || needsConnection && !findings.isConnected
+            guard isDeaf else { return stop() }
             app.run.stop = .none
             deliver(.settles(Self.listeningPause), to: app.id)
         }
@@ -143,13 +162,22 @@ extension ProcessControl {
     /// Whether only a connection to a socket that the app opens itself could wake the app, the app was launched to be
     /// suspended or for an event, and it may still be about to open that socket.
     private func needsPort(_ app: AppRuntime) -> Bool {
+        app.specification.wakeOnConnect != .none && app.specification.sockets.isEmpty && app.run.hasListened != true
+            && mayStillOpenSockets(app)
+    }
+
+    /// Whether only data on a connection that the app makes itself (the mode `voip`) could wake the app, the app was
+    /// launched to be suspended or for an event, and it may still be about to connect.
+    private func needsConnection(_ app: AppRuntime) -> Bool {
+        app.specification.isWokenOnlyByVoip && mayStillOpenSockets(app)
+    }
+
+    private func mayStillOpenSockets(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        let specification = app.specification
-        guard machine.transition == .suspending, !machine.isForced, machine.mayRun,
-            specification.wakeOnConnect != .none, specification.sockets.isEmpty, !machine.launchOrder.foreground,
-            app.run.hasListened != true, app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
+        guard machine.transition == .suspending, !machine.isForced, machine.mayRun, !machine.launchOrder.foreground,
+            app.run.isAskedToSleep != true, let launchedAt = app.run.launchedAt
         else { return false }
-        return loop.now - launchedAt < max(Self.listening, specification.rules.launchDeadline ?? .zero)
+        return loop.now - launchedAt < max(Self.listening, app.specification.rules.launchDeadline ?? .zero)
     }
 }
 

@@ -19,6 +19,73 @@ import TorporAPI
         """
     }
 
+    /// Connects when the file "open" exists, and sends back what it receives.
+    private static let connectsLate = #"""
+        import socket, tp
+        tp.notify("READY=1")
+        tp.record("ready")
+        tp.await_file("open")
+        s = socket.create_connection(("127.0.0.1", int(open(tp.HERE + "/port").read())))
+        tp.record("connected")
+        while data := s.recv(100):
+            s.sendall(data)
+        tp.wait()
+        """#
+
+    private static func accept(_ listener: Descriptor) throws -> Peer {
+        guard try Descriptor.wait(listener.raw, timeout: Daemon.bound), let socket = try Sockets.accept(listener.raw)
+        else { throw Trouble("no app connected") }
+        return Peer(socket)
+    }
+
+    @Test("One that is launched again to its sleep is not suspended before it is connected", arguments: [false, true])
+    func late(isKilled: Bool) throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let files = ["phone.py": Self.connectsLate, "port": "\(try Sockets.port(listener.raw))"]
+        let more = "background_modes = [\"voip\"]\nready = \"notify\"\nrestart = \"always\""
+        try withDaemon(Self.toml(more), files: files) { daemon in
+            daemon.touch("open")
+            let first = try Self.accept(listener)
+            try daemon.done(.suspend, "phone")
+            try FileManager.default.removeItem(atPath: daemon.directory + "/open")
+            if isKilled {
+                kill(try #require(daemon.processes(of: "phone").first), SIGKILL)
+                try daemon.waitForEvent("phone", "woken by its end while suspended")
+            } else {
+                _ = try daemon.verb(.restart, "phone") { $0.wait = false }
+            }
+            try daemon.eventually("it is ready again") { daemon.records("phone").count { $0 == "ready" } == 2 }
+            try daemon.eventually("it is awaited") { try daemon.status("phone").suspendedBy == .launch }
+            #expect(try daemon.summary("phone").goal == "suspended")
+            daemon.touch("open")
+            let second = try Self.accept(listener)
+            try daemon.waitFor("phone", "suspended")
+            #expect(try daemon.status("phone").wokenBy == ["voip"])
+            try second.send("ring")
+            #expect(try second.receive(until: "ring") == "ring")
+            first.close()
+        }
+    }
+
+    @Test("Status says that no data wakes one without a connection, and health does")
+    func unconnected() throws {
+        let more = "background_modes = [\"voip\"]\nrestart = \"never\""
+        try withDaemon(Apps.sleeper("queue", more)) { daemon in
+            try daemon.waitFor("queue", "active")
+            try daemon.done(.suspend, "queue")
+            try daemon.eventually("its sockets are read") { try daemon.summary("queue").socketTrouble != nil }
+            let asleep = try daemon.status("queue")
+            #expect(asleep.notWokenBy.contains("voip (it has no connection)") && asleep.wokenBy.isEmpty)
+            let health = try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
+            #expect(health.output.contains("queue is suspended and has no connection"), "\(health.output)")
+            kill(try #require(daemon.processes(of: "queue").first), SIGKILL)
+            try daemon.waitFor("queue", "not-running")
+            let gone = try daemon.status("queue")
+            #expect(gone.notWokenBy.contains("voip (it has no connection until it is launched)"))
+            #expect(gone.wokenBy.isEmpty && gone.summary.incarnation == 1)
+        }
+    }
+
     /// Starts the app, and gives the other end of its connection.
     private static func withPhone(
         _ more: String,
