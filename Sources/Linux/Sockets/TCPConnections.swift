@@ -16,7 +16,9 @@ public struct TCPConnection: Hashable, Sendable {
 
     /// The two ends of a connection, as one of its sockets has them.
     public struct Ends: Hashable, Sendable {
+        /// The end of the socket that was read.
         public let local: End
+        /// The end of the socket's peer.
         public let remote: End
     }
 
