@@ -50,7 +50,8 @@ struct Resolver {
                 // Apps that run the same program share the text of its path. Instances share all of their words.
                 if app.instance == nil, let program = app.exec.first {
                     let (isNew, shared) = programs.insert(program)
-                    if !isNew { app.exec[0] = shared }
+                    // Texts that look the same may be paths of two files.
+                    if !isNew, shared.utf8.elementsEqual(program.utf8) { app.exec[0] = shared }
                 }
                 if app.scenes == nil { apps.append(app) } else { templates.append(app) }
             }

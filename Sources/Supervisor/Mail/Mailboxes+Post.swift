@@ -79,10 +79,6 @@ extension Mailboxes {
         from sender: String,
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
-        // Its mailbox is removed as soon as its processes have ended.
-        if coordinator.isLeaving(app.id) {
-            throw .failed("\(app.name) was removed from the configuration, and is terminating: nothing was posted")
-        }
         switch app.tokens.standing(of: request.token) {
         case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
         case .uncertain:
@@ -91,6 +87,10 @@ extension Mailboxes {
                     + "‘torpor mailbox \(app.name)’ lists the queued messages"
             )
         case .unknown: break
+        }
+        // Its mailbox is removed as soon as its processes have ended.
+        if coordinator.isLeaving(app.id) {
+            throw .failed("\(app.name) was removed from the configuration, and is terminating: nothing was posted")
         }
         var draft = try draft(request, as: message, from: sender, for: app)
         let rule = rule(for: request.topic, app) ?? TopicRule()

@@ -46,11 +46,12 @@ struct UnixClients {
     func count(_ sockets: [UInt32]) -> (open: Int, lastUse: Duration?) {
         var open = 0
         var lastUse: Duration?
-        for address in Set(sockets.compactMap { addresses[$0] }) {
+        // Once for all listening sockets: an app may have as many as it may have descriptors.
+        let own = Set(sockets)
+        for address in Set(own.compactMap { addresses[$0] }) {
             guard let listener = listeners[address] else { continue }
             if let time = listener.lastUse { lastUse = max(lastUse ?? time, time) }
             guard listener.peers.contains(where: { $0.value != 0 }) else { continue }
-            let own = Set(sockets)
             open += listener.peers.count(where: { $0.value != 0 && !own.contains($0.value) })
         }
         return (open, lastUse)
