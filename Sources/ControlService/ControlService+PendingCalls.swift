@@ -105,7 +105,8 @@ extension ControlService {
                 if app === inFront, Self.isForSight(request) { supervisor.desktop.raise(app) }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
-                    supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal)
+                    let isRestart = request.verb == .restart
+                    supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal, isRestart: isRestart)
                 }
                 item = PendingCall.Item(
                     app: app.id,

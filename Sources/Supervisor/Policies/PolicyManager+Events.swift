@@ -55,8 +55,10 @@ extension PolicyManager {
 
     /// Called when a user or an event has requested a state for an app. From now on, policies may again advise about
     /// the app without limits.
-    package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
-        app.sentAwayBy = nil
+    ///
+    /// - Parameter isRestart: whether only a new run was requested, which goes where the app was sent before.
+    package func asked(_ app: AppRuntime, from: Goal, to: Goal, isRestart: Bool = false) {
+        if !isRestart { app.sentAwayBy = nil }
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
         damped[app.id] = nil
