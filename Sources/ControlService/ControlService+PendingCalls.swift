@@ -64,8 +64,7 @@ extension ControlService {
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
             var url: Int64?
-            // Record the request's token in the dependents too, so that a repeated request does not stop them a second
-            // time.
+            // Record the token in the dependents too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
             for app in [app] + along {
@@ -105,8 +104,8 @@ extension ControlService {
                 if app === inFront, Self.isForSight(request) { supervisor.desktop.raise(app) }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
-                    let isRestart = request.verb == .restart
-                    supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal, isRestart: isRestart)
+                    supervisor.policyManager?
+                        .asked(app, from: before.goal, to: machine.goal, isRestart: request.verb == .restart)
                 }
                 item = PendingCall.Item(
                     app: app.id,
