@@ -98,6 +98,7 @@ extension ControlService {
     /// A text that names the apps that do not run, and whose events launch an app that a user stopped, because they
     /// require it. Nil if there are none.
     private func launchedWithDependents(_ app: AppRuntime) -> String? {
+        guard coordinator.hasDependents(app.id) else { return nil }
         let dependents = DependentStops(of: [], all: apps.all).dependents(of: app) { other in
             let machine = coordinator.machine(other.id)
             return !machine.isAlive && machine.blocksWaking == nil && !wakers(of: other, connections: []).isEmpty
