@@ -37,7 +37,8 @@ struct ConnectionClaim {
 /// app may have gained a connection. This is so if the app has used processor time (always assumed if it has no cgroup)
 /// and the owner of some connection is unknown. Owners of listening sockets are found in the same way, because a
 /// listening socket shows that its app had connections which were closed before any search. For Unix sockets only the
-/// owners of listening sockets are searched, since a connection shows the address of its listening socket.
+/// owners of listening sockets are searched, since a connection shows the address of its listening socket; a new
+/// connection is a reason to search that owner alone, whose own process may be the client.
 ///
 /// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another app,
 /// torpord notices this within a minute.
@@ -134,7 +135,9 @@ struct ConnectionLedger {
         // closed a connection.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
-        if unclaimed.isEmpty, age < Self.handedOn { return .needless }
+        // Only a search shows whether a new connection to a Unix socket of the app is one of its own processes.
+        let hasNews = !unclaimed.isEmpty || clients.hasNewConnections(at: claim.sockets, since: searchedAt)
+        if !hasNews, age < Self.handedOn { return .needless }
         return age < claim.cost * Self.share ? .later : .search
     }
 
@@ -152,7 +155,7 @@ struct ConnectionLedger {
     /// - Parameter saving: when the app last worked on didEnterBackground; nil if unknown. A connection that was closed
     ///   then is not counted either: many apps save by a command that connects to them, such as `redis-cli save`, and
     ///   the kernel does not say whose a closed connection was.
-    func count(
+    mutating func count(
         _ claim: ConnectionClaim,
         saving: ClosedRange<Duration>?,
         into measurement: inout AppMeasurement
@@ -175,7 +178,13 @@ struct ConnectionLedger {
         let ends = Set(own.compactMap(\.ends?.local))
         let used = own.filter { connection in connection.ends.map { !ends.contains($0.remote) } ?? true }
         for connection in used { note(connection.lastTraffic) }
-        let local = clients.count(claim.sockets)
+        let sockets = Set(claim.sockets)
+        let local = clients.count(
+            claim.sockets,
+            isOwn: { sockets.contains($0) },
+            undecidedSince: claim.isOwed ? claim.searchedAt : nil,
+            saving: saving
+        )
         noteEnd(local.lastUse)
         noteEnd(claim.elsewhere?.lastClosed)
         measurement.lastTraffic = last
