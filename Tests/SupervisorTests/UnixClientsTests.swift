@@ -5,6 +5,14 @@ import Testing
 @testable import Linux
 @testable import Supervisor
 
+extension UnixClients {
+    fileprivate mutating func take(_ sockets: [UnixSocket], _ time: Duration) {
+        var rest = sockets[...]
+        let isTaken = take(&rest, time, until: nil)
+        #expect(isTaken && rest.isEmpty)
+    }
+}
+
 @Suite("Clients of Unix sockets") struct UnixClientsTests {
     static func address(_ number: UInt64 = 1) -> UnixSocket.Address { UnixSocket.Address(place: number, file: 1) }
 
@@ -23,9 +31,10 @@ import Testing
         undecidedSince: Duration? = nil,
         saving: ClosedRange<Duration>? = nil
     ) -> [Int64?] {
+        let own = Set(sockets)
         let found = clients.count(
             sockets,
-            isOwn: { sockets.contains($0) },
+            isOwn: { own.contains($0) },
             undecidedSince: undecidedSince,
             saving: saving
         )
@@ -132,5 +141,34 @@ import Testing
         // What is known of a client is not asked again.
         #expect(clients.count(numbers) { _ in false }.open == Int(most))
         #expect(questions == Int(most))
+    }
+
+    @Test("A great many sockets are taken in steps, and count when all are there")
+    func steps() {
+        let most: UInt32 = 5_000
+        let listeners = (1...most).map { Self.listener($0, UInt64($0)) }
+        let connections = (1...most).map { Self.accepted(10_000 + $0, peer: 20_000 + $0, UInt64($0)) }
+        var clients = UnixClients()
+        func step(_ sockets: [UnixSocket], _ time: Duration) -> Int {
+            var rest = sockets[...]
+            var steps = 1
+            clients.begin()
+            // Each step is late, so that each does the least that it may.
+            while !clients.take(&rest, time, until: .zero) { steps += 1 }
+            return steps
+        }
+        // Connections may be read before their listening sockets.
+        #expect(step(connections + listeners, .seconds(1)) >= 2 * Int(most) / UnixClients.portion)
+        #expect(Self.count(&clients, Array(1...most)) == [Int64(most), 1])
+        // A round that is abandoned leaves all as it was.
+        clients.begin()
+        var rest = listeners[...]
+        let isTaken = clients.take(&rest, .seconds(2), until: .zero)
+        #expect(!isTaken && rest.count == Int(most) - UnixClients.portion)
+        #expect(Self.count(&clients, Array(1...most)) == [Int64(most), 1])
+        // The connections of the last address are over. All listeners are compared, in steps too.
+        #expect(step(listeners + connections.dropLast(), .seconds(3)) >= 3 * Int(most) / UnixClients.portion)
+        #expect(Self.count(&clients, Array(1...most)) == [Int64(most) - 1, 3])
+        #expect(Self.count(&clients, [1]) == [1, 1] && Self.count(&clients, [most]) == [0, 3])
     }
 }

@@ -36,62 +36,117 @@ struct UnixClients {
         var lastUse: Duration?
         /// The last reading that showed a new connection; nil if none has a connection.
         var newest: Duration?
+        /// How many of the connections were there at the reading before.
+        var stayed = 0
+
+        /// A listener without connections, which was used as it was at the reading before.
+        init(after before: Listener?) { (lastUse, newest) = (before?.lastUse, before?.newest) }
 
         mutating func use(_ time: Duration) { lastUse = max(lastUse ?? time, time) }
-    }
 
-    private var addresses: [UInt32: UnixSocket.Address] = [:]
-    private var listeners: [UnixSocket.Address: Listener] = [:]
-    /// The last reading that showed a new connection at any socket.
-    private var newest: Duration?
-
-    /// The inode numbers of the listening sockets.
-    var sockets: some Collection<UInt32> { addresses.keys }
-
-    func listens(_ socket: UInt32) -> Bool { addresses[socket] != nil }
-
-    /// Replaces the sockets by those that were read at the time `now`.
-    mutating func take(_ sockets: [UnixSocket], _ now: Duration) {
-        addresses.removeAll(keepingCapacity: true)
-        var next: [UnixSocket.Address: Listener] = [:]
-        for one in sockets where one.listens {
-            addresses[one.inode] = one.address
-            var listener = next[one.address] ?? Listener()
-            if let before = listeners[one.address] {
-                (listener.lastUse, listener.newest) = (listener.lastUse ?? before.lastUse, before.newest)
-            }
-            if one.hasWaiting { listener.use(now) }
-            next[one.address] = listener
+        /// Records who is at the other end of a connection.
+        mutating func decide(_ inode: UInt32, _ client: Client) {
+            connections[inode]?.client = client
+            if client == .other, let connection = connections[inode] { use(connection.since) }
         }
-        for one in sockets where !one.listens {
-            guard let index = next.index(forKey: one.address) else { continue }
-            if var known = listeners[one.address]?.connections[one.inode] {
+
+        mutating func add(_ one: UnixSocket, _ known: Connection?, _ now: Duration) {
+            if var known {
                 known.peer = one.peer
-                next.values[index].connections[one.inode] = known
+                connections[one.inode] = known
+                stayed += 1
             } else {
-                next.values[index].connections[one.inode] = Connection(peer: one.peer, since: now)
-                next.values[index].newest = now
+                connections[one.inode] = Connection(peer: one.peer, since: now)
                 newest = now
             }
         }
-        for (address, before) in listeners {
-            guard let index = next.index(forKey: address) else { continue }
-            for (inode, gone) in before.connections where next.values[index].connections[inode] == nil {
-                switch gone.client {
-                case .own, .whileSaving: break
-                case .unknown: next.values[index].use(gone.since)
-                case .other: next.values[index].use(now)
-                }
+    }
+
+    private struct Sockets {
+        /// The addresses of the listening sockets, by their inode numbers.
+        var addresses: [UInt32: UnixSocket.Address] = [:]
+        /// The listeners, and those of connections that have outlived them.
+        var listeners: [UnixSocket.Address: Listener] = [:]
+    }
+
+    private var now = Sockets()
+    /// The sockets of a new reading, as far as they are added.
+    private var next = Sockets()
+    /// The next listener of ``now`` to compare with ``next``; nil until all sockets of the new reading are added.
+    private var comparing: Dictionary<UnixSocket.Address, Listener>.Index?
+    /// The last reading that showed a new connection at any socket.
+    private var newest: Duration?
+
+    /// How many sockets are handled before the time is looked at.
+    static let portion = 256
+
+    /// The inode numbers of the listening sockets.
+    var sockets: some Collection<UInt32> { now.addresses.keys }
+
+    func listens(_ socket: UInt32) -> Bool { now.addresses[socket] != nil }
+
+    /// Begins to replace the sockets by those of a new reading.
+    mutating func begin() { (next, comparing) = (Sockets(), nil) }
+
+    /// Replaces the sockets by `rest`, which were read at the time `time`. Returns false if `deadline` has passed
+    /// before that was done: call the function again with what is left of `rest`.
+    mutating func take(_ rest: inout ArraySlice<UnixSocket>, _ time: Duration, until deadline: Duration?) -> Bool {
+        while !rest.isEmpty {
+            for one in rest.prefix(Self.portion) { add(one, time) }
+            rest = rest.dropFirst(Self.portion)
+            if let deadline, Clock.monotonic() >= deadline { return false }
+        }
+        var index = comparing ?? now.listeners.startIndex
+        var count = 0
+        while index != now.listeners.endIndex {
+            compare(now.listeners[index].key, now.listeners[index].value, time)
+            now.listeners.formIndex(after: &index)
+            count += 1
+            if count.isMultiple(of: Self.portion), let deadline, Clock.monotonic() >= deadline {
+                comparing = index
+                return false
             }
         }
-        listeners = next
+        now = next
+        begin()
+        return true
+    }
+
+    private mutating func add(_ one: UnixSocket, _ time: Duration) {
+        let before = now.listeners[one.address]
+        if one.listens {
+            next.addresses[one.inode] = one.address
+            if one.hasWaiting {
+                next.listeners[one.address, default: Listener(after: before)].use(time)
+            } else if next.listeners[one.address] == nil {
+                next.listeners[one.address] = Listener(after: before)
+            }
+        } else {
+            let known = before?.connections[one.inode]
+            if known == nil { newest = time }
+            next.listeners[one.address, default: Listener(after: before)].add(one, known, time)
+        }
+    }
+
+    /// Notes the use that shows in the end of connections.
+    private mutating func compare(_ address: UnixSocket.Address, _ before: Listener, _ time: Duration) {
+        guard let index = next.listeners.index(forKey: address),
+            next.listeners.values[index].stayed < before.connections.count
+        else { return }
+        for (inode, gone) in before.connections where next.listeners.values[index].connections[inode] == nil {
+            switch gone.client {
+            case .own, .whileSaving: break
+            case .unknown: next.listeners.values[index].use(gone.since)
+            case .other: return next.listeners.values[index].use(time)
+            }
+        }
     }
 
     /// Whether one of the listening sockets among `sockets` has connections that were first seen after `time`.
     func hasNewConnections(at sockets: [UInt32], since time: Duration) -> Bool {
         guard let newest, newest > time else { return false }
         return sockets.contains { socket in
-            addresses[socket].flatMap { listeners[$0]?.newest }.map { $0 > time } ?? false
+            now.addresses[socket].flatMap { now.listeners[$0]?.newest }.map { $0 > time } ?? false
         }
     }
 
@@ -112,10 +167,10 @@ struct UnixClients {
         var open = 0
         var lastUse: Duration?
         // Each address once: an app may have as many listening sockets as it may have descriptors.
-        for address in Set(sockets.compactMap { addresses[$0] }) {
-            guard let index = listeners.index(forKey: address) else { continue }
+        for address in Set(sockets.compactMap { now.addresses[$0] }) {
+            guard let index = now.listeners.index(forKey: address) else { continue }
             var decided: [(UInt32, Client)] = []
-            for (inode, connection) in listeners.values[index].connections {
+            for (inode, connection) in now.listeners.values[index].connections {
                 var client = connection.client
                 if client == .unknown {
                     client = Self.client(connection, isOwn, undecidedSince, saving)
@@ -123,12 +178,8 @@ struct UnixClients {
                 }
                 if connection.peer != 0, client == .other || client == .whileSaving { open += 1 }
             }
-            for (inode, client) in decided {
-                listeners.values[index].connections[inode]?.client = client
-                guard client == .other, let time = listeners.values[index].connections[inode]?.since else { continue }
-                listeners.values[index].use(time)
-            }
-            if let time = listeners.values[index].lastUse { lastUse = max(lastUse ?? time, time) }
+            for (inode, client) in decided { now.listeners.values[index].decide(inode, client) }
+            if let time = now.listeners.values[index].lastUse { lastUse = max(lastUse ?? time, time) }
         }
         return (open, lastUse)
     }
