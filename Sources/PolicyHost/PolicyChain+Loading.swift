@@ -44,7 +44,10 @@ extension PolicyChain {
         }
     }
 
-    private func openHere(_ library: TrustedLibrary, _ settings: PolicySettings) throws(PolicyFailure) -> PolicyLibrary {
+    private func openHere(
+        _ library: TrustedLibrary,
+        _ settings: PolicySettings
+    ) throws(PolicyFailure) -> PolicyLibrary {
         let file = PolicyFile(library)
         let earlier = openedHere[library.path]
         var content = earlier?.content
