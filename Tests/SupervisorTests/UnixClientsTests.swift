@@ -13,7 +13,7 @@ extension UnixClients {
     }
 }
 
-@Suite("Clients of Unix sockets") struct UnixClientsTests {
+@Suite("Whose the connections at Unix sockets are") struct UnixClientsTests {
     static func address(_ number: UInt64 = 1) -> UnixSocket.Address { UnixSocket.Address(place: number, file: 1) }
 
     static func listener(_ inode: UInt32, _ address: UInt64 = 1, hasWaiting: Bool = false) -> UnixSocket {
