@@ -16,12 +16,7 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Apps with a failure whose commands have not begun, in the order in which they failed.
     private var queue: [AppRuntime] = []
-    /// The number of apps whose commands run now.
-    private var running = 0
-
-    /// The maximum number of apps whose commands run at the same time: if all apps of a machine fail at once, their
-    /// commands must not take it over.
-    private static let most = 8
+    private var places = FailurePlaces()
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -57,25 +52,33 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
     }
 
     /// The end of a text, without control characters: an environment has little room, and no NUL.
-    private static func shortened(_ text: String) -> String {
+    static func shortened(_ text: String) -> String {
         var scalars = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars.suffix(1_000) where scalar.value >= 0x20 || scalar == "\t" {
+        for scalar in text.unicodeScalars.suffix(1_000)
+        where scalar == "\t" || scalar.properties.generalCategory != .control {
             scalars.append(scalar)
         }
         return String(scalars)
     }
 
     private func beginNext() {
-        while running < Self.most, let index = queue.firstIndex(where: { $0.failures?.isRunning != true }) {
+        while let index = queue.firstIndex(where: mayBegin) {
             let app = queue.remove(at: index)
             guard let failures = app.failures, let failure = failures.waiting else { continue }
             failures.waiting = nil
             failures.isRunning = true
-            running += 1
+            failures.user = user(of: app)
+            places.take(for: failures.user)
             let commands = app.specification.onFailure.filter { failure.isFinal || $0.each }
             runAll(commands[...], of: app, failures, failure)
         }
     }
+
+    private func mayBegin(_ app: AppRuntime) -> Bool {
+        app.failures?.isRunning != true && places.isFree(for: user(of: app))
+    }
+
+    private func user(of app: AppRuntime) -> String { app.specification.user ?? "" }
 
     private func runAll(
         _ commands: ArraySlice<FailureCommand>,
@@ -86,7 +89,7 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
         failures.run = nil
         guard let command = commands.first, app.isListed, !isEnding else {
             failures.isRunning = false
-            running -= 1
+            places.giveBack(for: failures.user)
             return loop.later { [weak self] in self?.beginNext() }
         }
         let others = commands.dropFirst()
@@ -126,6 +129,8 @@ private final class AppFailures {
     var waiting: Failure?
     /// Whether commands run.
     var isRunning = false
+    /// The user whose place the commands have.
+    var user = ""
     /// The command that runs now.
     var run: HookRun?
 }
