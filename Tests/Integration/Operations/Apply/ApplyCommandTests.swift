@@ -230,6 +230,14 @@ import TorporAPI
             #expect(try said("status", "web").contains(warning))
             try File.remove(folder + "/extra.toml")
             #expect(try !said("status", "web").contains(warning))
+            // What cannot be loaded is not said to be.
+            try File.write(folder + "/extra.toml", "[apps.x")
+            _ = try said("apply")
+            let advice = try said("restart", "web")
+            #expect(!advice.contains(warning) && advice.contains("‘torpor check’ says what is wrong"), "\(advice)")
+            try File.write(folder + "/extra.toml", Apps.sleeper("extra"))
+            _ = try said("apply")
+            #expect(try !said("restart", "web").contains("torpor check"))
         }
     }
 
