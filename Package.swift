@@ -587,7 +587,10 @@ let package = Package(
         ),
         .testTarget(
             name: "PolicyHostTests",
-            dependencies: ["EventLoop", "Linux", "Policies", "PolicyHost", "TorporPolicyABI", "torpor-policy-host"]
+            dependencies: [
+                "EventLoop", "Linux", "Policies", "PolicyHost", "PolicyLibraries", "TorporPolicyABI",
+                "torpor-policy-host",
+            ]
         ),
         .testTarget(name: "PolicyKitTests", dependencies: ["TorporPolicyABI", "TorporPolicyKit"]),
         .testTarget(

@@ -98,11 +98,17 @@ extension ControlService {
     /// A text that names the apps that do not run, and whose events launch an app that a user stopped, because they
     /// require it. Nil if there are none.
     private func launchedWithDependents(_ app: AppRuntime) -> String? {
-        guard coordinator.hasDependents(app.id) else { return nil }
-        let dependents = DependentStops(of: [], all: apps.all).dependents(of: app) { other in
-            let machine = coordinator.machine(other.id)
-            return !machine.isAlive && machine.blocksWaking == nil && !wakers(of: other, connections: []).isEmpty
+        var dependents: [AppRuntime] = []
+        var seen: Set = [app.id]
+        var next = coordinator.dependents(app.id)
+        while let other = next.popLast() {
+            guard seen.insert(other).inserted else { continue }
+            next += coordinator.dependents(other)
+            let machine = coordinator.machine(other)
+            guard !machine.isAlive, machine.blocksWaking == nil else { continue }
+            if !wakers(of: apps[other], connections: []).isEmpty { dependents.append(apps[other]) }
         }
+        dependents.sort { $0.id < $1.id }
         guard let first = dependents.first else { return nil }
         let shown = dependents.prefix(3).map { "\($0.name) (\(wakers(of: $0, connections: [])[0]))" }
         let names = shown.joined(separator: ", ") + (dependents.count > 3 ? ", …" : "")

@@ -24,6 +24,8 @@ extension ControlService {
                 "is launching: it \(problem)"
             } else if machine.transition == .launching, app.specification.rules.isOneshot {
                 "is launching: it is a oneshot app, which is ready once it has ended"
+            } else if blockers.isEmpty, let orphans = orphans(before: app) {
+                "waits: \(orphans)"
             } else if blockers.isEmpty {
                 "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
             } else {
@@ -42,11 +44,23 @@ extension ControlService {
     /// A sentence about the apps that the app's launch waits for; nil if it waits for none.
     func blocked(_ app: AppRuntime) -> String? {
         let blockers = coordinator.blockers(app.id)
-        guard !blockers.isEmpty else { return nil }
+        guard !blockers.isEmpty else { return orphans(before: app) }
         if blockers.allSatisfy({ coordinator.id(of: $0).map(coordinator.isLeaving) ?? false }) {
-            return "\(blockers.joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") removed, and still ending"
+            return stillEnding(blockers)
         }
         return "\(blockers.map(blocker).joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
+    }
+
+    private func stillEnding(_ removed: [String]) -> String {
+        "\(removed.joined(separator: ", ")) \(removed.count == 1 ? "is" : "are") removed, and still ending"
+    }
+
+    /// A sentence about the removed apps whose processes an earlier torpord has left, if the app's launch waits for
+    /// their end; otherwise nil.
+    private func orphans(before app: AppRuntime) -> String? {
+        guard coordinator.awaitsOrphans(app.id) else { return nil }
+        let names = supervisor.removedAppsEnding
+        return names.isEmpty ? "an app that was removed is still ending" : stillEnding(names)
     }
 
     /// A text about an app that another app waits for: its name and, if its image is being pulled, how far that is, or,

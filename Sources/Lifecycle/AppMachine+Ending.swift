@@ -160,7 +160,7 @@ extension AppMachine {
         case .notRunning:
             return
         case .launching, .running:
-            var reason = wasSuspended && isKill(cause) ? .evicted : reasonOf(cause)
+            var reason = wasSuspended && cause.isKill ? .evicted : reasonOf(cause)
             // An app that ends before it is ready has failed, whatever its exit status is.
             if isAwaited, reason == .exitSuccess { reason = .exitFailure }
             let (state, interrupted, _) = leave()
@@ -283,14 +283,6 @@ extension AppMachine {
         return !launching.isReady && rules.readiness != .exec && !rules.isOneshot
     }
 
-    private func isKill(_ cause: ExitCause) -> Bool {
-        switch cause {
-        case .signaled(let signal, _): signal == 9
-        case .outOfMemory, .memoryLimit: true
-        case .exited, .unknown: false
-        }
-    }
-
     private func reasonOf(_ cause: ExitCause) -> TerminationReason {
         switch cause {
         case .exited(let code):
@@ -300,6 +292,39 @@ extension AppMachine {
         case .outOfMemory: .oomKill
         case .memoryLimit: .memoryLimit
         case .unknown: .unknown
+        }
+    }
+}
+
+extension AppMachine {
+    /// How the last incarnation (run of the app) has ended, as far as a record shows it, for a report that an earlier
+    /// supervisor has not made; nil if the app is alive or has never ended. The cause and the former state are unknown.
+    public func recordedEnding(now: Duration) -> Ending? {
+        guard case .notRunning(let rest) = phase, let reason = lastEnding else { return nil }
+        let next: Ending.Next =
+            switch rest {
+            case .resting: failed ? .gaveUp : .rest
+            case .delayed: .restart(after: max(.zero, (edgeDeadline?.at ?? now) - now))
+            case .waiting: launchReason == .restart ? .restart(after: .zero) : .relaunch
+            }
+        return Ending(
+            incarnation: incarnation,
+            reason: reason,
+            cause: nil,
+            state: .notRunning,
+            transition: nil,
+            next: next
+        )
+    }
+}
+
+extension ExitCause {
+    /// Whether SIGKILL has ended the process, which the kernel sends too if memory is short.
+    public var isKill: Bool {
+        switch self {
+        case .signaled(let signal, _): signal == 9
+        case .outOfMemory, .memoryLimit: true
+        case .exited, .unknown: false
         }
     }
 }

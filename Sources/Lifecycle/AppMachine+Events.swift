@@ -18,7 +18,11 @@ extension AppMachine {
         case .answered(let message): answered(message, into: &actions, now: now)
         case .mainExited(let cause): mainExited(cause, into: &actions, now: now)
         case .cleaningUp:
-            if case .terminating(let terminating) = phase, terminating.cause != nil { edgeDeadline = nil }
+            if case .terminating(var terminating) = phase, terminating.cause != nil {
+                terminating.isCleaningUp = true
+                phase = .terminating(terminating)
+                edgeDeadline = nil
+            }
         case .allGone: allGone(into: &actions, now: now)
         case .stopConfirmed:
             if transition == .suspending { becomeSuspended(into: &actions, now: now) }

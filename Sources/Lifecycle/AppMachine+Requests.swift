@@ -251,7 +251,7 @@ extension AppMachine {
             terminating.relaunch = nil
             terminating.stage = .killed
             phase = .terminating(terminating)
-            if terminating.hasProcess { sendKill(into: &actions, now: now) }
+            if terminating.hasProcess, !terminating.isCleaningUp { sendKill(into: &actions, now: now) }
         }
     }
 

@@ -179,6 +179,9 @@ public struct AppMachine: Sendable {
         /// Whether the app gets only a short grace (time until SIGKILL), to free memory. Not recorded: a new
         /// supervisor uses the usual grace.
         var isHurried = false
+        /// Whether all processes are gone and the app is being cleaned up, by `after_stop` for example. Not recorded: a
+        /// new supervisor begins the cleanup again.
+        var isCleaningUp = false
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
     }

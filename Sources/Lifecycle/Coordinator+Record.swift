@@ -57,7 +57,8 @@ extension Coordinator {
     public func restoreWait(_ app: AppID, from record: inout RecordReader) {
         let flags = record.take(UInt8.self)
         nodes[app].hasLaunchedRequirements = flags & 1 != 0
-        nodes[app].followsOrphans = flags & 2 != 0 && nodes[app].machine.isWaitingForPermission
+        // An app that nothing has launched yet waits too: an event may launch it before they are gone.
+        nodes[app].followsOrphans = flags & 2 != 0
         touch(app)
     }
 

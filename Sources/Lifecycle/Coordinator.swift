@@ -162,6 +162,12 @@ public final class Coordinator {
         return (missing + earlier + nodes[app].follows).map { nodes[$0].definition.name }
     }
 
+    /// Whether the app's launch waits for the end of removed apps that the coordinator does not know: an earlier torpord
+    /// has left their processes (``orphansAreGone(now:)``).
+    public func awaitsOrphans(_ app: AppID) -> Bool {
+        nodes[app].machine.isWaitingForPermission && nodes[app].followsOrphans
+    }
+
     /// Whether the app will be launched again when an app that it requires becomes ready, because the required app
     /// caused it to end or its launch to fail.
     public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }

@@ -33,6 +33,15 @@ struct LossTable {
         }
     }
 
+    /// Frees the entries of all logs but those at `paths`.
+    func keep(_ paths: some Sequence<String>) {
+        let keys = Set(paths.map(Self.key))
+        for place in Self.places
+        where count(at: place) > 0 && !keys.contains(bytes.load(fromByteOffset: place, as: UInt64.self)) {
+            bytes.storeBytes(of: 0, toByteOffset: place + 8, as: UInt64.self)
+        }
+    }
+
     func copy(from other: LossTable) { bytes.copyMemory(from: UnsafeRawBufferPointer(other.bytes)) }
 
     private func count(at place: Int) -> UInt64 { bytes.load(fromByteOffset: place + 8, as: UInt64.self) }

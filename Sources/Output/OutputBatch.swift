@@ -230,6 +230,10 @@ public final class OutputBatch {
     /// Forgets the loss of a log that was removed.
     public func forgetLoss(of path: String) { try? losses()[path] = 0 }
 
+    /// Forgets the losses of all logs but those at `paths`: the table has room for few, and an app that was removed may
+    /// never write again. Call it after `recover`.
+    public func forgetLosses(exceptOf paths: some Sequence<String>) { try? losses().keep(paths) }
+
     private func recordLoss(of log: LogFile) throws(Errno) {
         guard hasTable, log.droppedNow != log.recordedLoss else { return }
         try losses()[log.path] = log.droppedNow

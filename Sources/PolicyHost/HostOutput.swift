@@ -10,8 +10,12 @@ final class HostOutput {
     /// The maximum number of lines that are reported in each ``interval``.
     static let most = 20
     static let interval = Duration.seconds(1)
-    /// How many bytes are read at once, and how many such pieces when the process has ended: more than a pipe holds.
-    private static let piece = 4096
+    /// How many bytes are read at once.
+    static let piece = 4096
+    /// The maximum number of pieces in each ``interval``: much more than the reported lines have, which may be between
+    /// blank lines or followed by the rest of a line without end.
+    static let mostPieces = 16
+    /// How many pieces are read when the process has ended: more than a pipe holds.
     private static let lastPieces = 64
 
     /// Called with each line, and with a text about lines that were left out.
@@ -22,8 +26,10 @@ final class HostOutput {
     private var lines = PolicyLines()
     private var source: IOSource?
     private var timer: TimerSource?
-    /// When the current interval began, and how many of its lines were reported and left out.
+    /// When the current interval began, how many pieces were read in it, and how many of its lines were reported and
+    /// left out.
     private var since: Duration
+    private var pieces = 0
     private var reported = 0
     private var leftOut = 0
 
@@ -43,7 +49,8 @@ final class HostOutput {
     private func read() {
         if loop.now - since >= Self.interval { beginInterval() }
         guard readPiece() else { return stop() }
-        guard reported >= Self.most else { return }
+        pieces += 1
+        guard reported >= Self.most || pieces >= Self.mostPieces else { return }
         stop()
         timer?.arm(at: since + Self.interval)
     }
@@ -55,7 +62,7 @@ final class HostOutput {
 
     private func beginInterval() {
         if leftOut > 0 { onLine?("(\(leftOut) more lines)") }
-        (since, reported, leftOut) = (loop.now, 0, 0)
+        (since, pieces, reported, leftOut) = (loop.now, 0, 0, 0)
         if source == nil { try? watch() }
     }
 

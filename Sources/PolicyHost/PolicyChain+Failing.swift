@@ -11,10 +11,18 @@ extension PolicyChain {
         slot.lastFailure = sentence
         delegate?.policy(slot, changed: "is not used: \(sentence)", isTrouble: true)
         delegate?.policiesChanged()
+        // A file that cp(1) is writing may be refused between two parts of it.
+        slot.retryTimer = try? loop.timer { [weak self, weak slot] in
+            guard let self, let slot, slot.file?.isOverwritten ?? false else { return }
+            self.load(slot)
+        }
+        slot.retryTimer?.arm(after: FailureLedger.afterOverwrite)
     }
 
     func failed(_ slot: PolicySlot, _ failure: PolicyFailure) {
-        if case .refused(let sentence) = failure { return refused(slot, sentence) }
+        let isOverwritten = slot.file?.isOverwritten ?? false
+        // What is said of a file that was written to at the same time need not be true of the whole file.
+        if case .refused(let sentence) = failure, !isOverwritten { return refused(slot, sentence) }
         close(slot)
         slot.lastFailure = failure.description
         if case .stalled = failure {
@@ -24,7 +32,7 @@ extension PolicyChain {
             tell(slot, "is reloaded in \(FailureLedger.afterStall.components.seconds) s", failure)
             return
         }
-        if slot.file?.isOverwritten ?? false {
+        if isOverwritten {
             slot.state = .waiting
             tryAgain(slot, after: FailureLedger.afterOverwrite)
             let sentence =

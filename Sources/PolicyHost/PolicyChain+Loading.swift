@@ -12,6 +12,7 @@ extension PolicyChain {
         slot.generation += 1
         slot.retryTimer = nil
         slot.retryAt = nil
+        slot.file = nil
         let generation = slot.generation
         do throws(PolicyFailure) {
             let library = try LibraryTrust.open(slot.settings.path)
@@ -33,25 +34,43 @@ extension PolicyChain {
 
     private func loadHere(_ slot: PolicySlot, _ library: TrustedLibrary) throws(PolicyFailure) {
         let name = slot.settings.name
-        let file = PolicyFile(library)
-        if let earlier = openedHere[library.path], let file, earlier != file {
-            // The file of a library that is loaded already was replaced. dlopen(3) would return the old library again,
-            // without an error.
-            throw .refused(
-                "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
-                    + "‘torpor upgrade’, or set isolation = \"process\""
-            )
-        }
-        if let file { openedHere[library.path] = file }
-        guarding(name, true)
-        defer { guarding(name, false) }
-        let opened = try PolicyLibrary(path: library.path, options: slot.settings.options)
+        let opened = try openHere(library, slot.settings)
         let guarding = guarding
         let runtime = LibraryRuntime(opened, view) { guarding(name, $0) }
         let generation = slot.generation
         loop.later { [weak self, weak slot] in
             guard let self, let slot, slot.generation == generation else { return }
             self.loaded(slot, runtime, opened.description)
+        }
+    }
+
+    private func openHere(
+        _ library: TrustedLibrary,
+        _ settings: PolicySettings
+    ) throws(PolicyFailure) -> PolicyLibrary {
+        let file = PolicyFile(library)
+        let earlier = openedHere[library.path]
+        var content = earlier?.content
+        if let earlier, let file, earlier.file != file {
+            // The file of a library that is loaded already was replaced. dlopen(3) would return the old library again,
+            // without an error. A new modification time alone (touch, or the same written again) changes nothing.
+            guard earlier.file.isSameFile(as: file), content != nil, content == PolicyFile.content(of: library) else {
+                throw .refused(
+                    "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
+                        + "‘torpor upgrade’, or set isolation = \"process\""
+                )
+            }
+        }
+        if earlier == nil { content = PolicyFile.content(of: library) }
+        if let file { openedHere[library.path] = OpenedLibrary(file: file, content: content) }
+        guarding(settings.name, true)
+        defer { guarding(settings.name, false) }
+        do throws(PolicyFailure) {
+            return try PolicyLibrary(path: library.path, options: settings.options)
+        } catch {
+            // A file that could not be loaded, such as half of one, may be replaced.
+            if !DynamicLibrary.isLoaded(library.path) { openedHere[library.path] = nil }
+            throw error
         }
     }
 

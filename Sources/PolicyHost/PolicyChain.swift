@@ -53,8 +53,8 @@ public final class PolicyChain {
     let guarding: (String, Bool) -> Void
     let machineStalls: () -> Bool
     /// The file of each library that was opened in this process, by path. If another file is at the path now, or the
-    /// file was changed, dlopen(3) would return the old library again, so the library is refused.
-    var openedHere: [String: PolicyFile] = [:]
+    /// file's content was changed, dlopen(3) would return the old library again, so the library is refused.
+    var openedHere: [String: OpenedLibrary] = [:]
     private var queue: [Entry] = []
     private var round: Round?
     private var isScheduled = false

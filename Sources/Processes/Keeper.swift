@@ -366,7 +366,7 @@ public final class Keeper {
     }
 
     private func updateEvents() {
-        channel.source?.setEvents(channel.isBlocked ? [.readable, .writable] : .readable)
+        channel.updateEvents(loop) { [weak self] in self?.socketIsReady() }
     }
 
     private func deliverLater() {

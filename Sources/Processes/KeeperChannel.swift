@@ -17,10 +17,21 @@ final class KeeperChannel {
     let socket: Descriptor
     var source: IOSource?
     var onBlocked: (() -> Void)?
+    /// Whether the kernel refused the first queued message although the socket had room: too many descriptors are in
+    /// flight, or memory is short. epoll does not report the end of that.
+    private(set) var isShort = false
+    /// Sends a message with descriptors; returns false if the socket has no room. Tests replace it.
+    var transmit = { (socket: Int32, bytes: [UInt8], descriptors: [Int32]) throws(Errno) -> Bool in
+        try Sockets.send(socket, bytes, descriptors: descriptors) != nil
+    }
     private(set) var backlog: [Received] = []
     private var outbox: [(bytes: [UInt8], descriptors: [Descriptor])] = []
     private(set) var lastId: UInt32 = 0
     private var buffer = [UInt8](repeating: 0, count: KeeperProtocol.replyLimit)
+    /// Retries messages that the kernel refused although the socket had room.
+    private var retryTimer: TimerSource?
+    private var isRetryArmed = false
+    private static let retryDelay = Duration.milliseconds(10)
     private static let patience = Duration.seconds(10)
 
     init(socket: Descriptor) { self.socket = socket }
@@ -55,14 +66,39 @@ final class KeeperChannel {
     }
 
     private func sendNow(_ bytes: [UInt8], _ descriptors: [Int32]) throws(Errno) -> Bool {
+        isShort = false
         do throws(Errno) {
-            return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
+            return try transmit(socket.raw, bytes, descriptors)
         } catch {
             // Too many descriptors are in flight: try again when the keeper has received some of them. Or the kernel has
             // no memory for the message, which does not mean that the keeper is gone.
-            if error == .tooManyReferences || error == .noBufferSpace || error == .noMemory { return false }
-            throw error
+            guard error == .tooManyReferences || error == .noBufferSpace || error == .noMemory else { throw error }
+            isShort = true
+            return false
         }
+    }
+
+    /// Makes the event loop report room in the socket if messages are queued. If the kernel has refused one for lack of
+    /// memory, calls `retry` later instead: epoll would report at once that the socket has room, and the loop would do
+    /// nothing but retry.
+    func updateEvents(_ loop: EventLoop, retry: @escaping () -> Void) {
+        let waitsForRoom = isBlocked && !(isShort && armRetry(loop, retry))
+        source?.setEvents(waitsForRoom ? [.readable, .writable] : .readable)
+    }
+
+    /// Returns false if there is no timer.
+    private func armRetry(_ loop: EventLoop, _ retry: @escaping () -> Void) -> Bool {
+        if isRetryArmed { return true }
+        if retryTimer == nil {
+            retryTimer = try? loop.timer { [weak self] in
+                self?.isRetryArmed = false
+                retry()
+            }
+        }
+        guard let retryTimer else { return false }
+        retryTimer.arm(after: Self.retryDelay)
+        isRetryArmed = true
+        return true
     }
 
     /// Sends the greeting and returns the keeper's answer. Throws EPROTONOSUPPORT if the keeper speaks no version that
@@ -123,6 +159,8 @@ final class KeeperChannel {
     func close() {
         source?.cancel()
         source = nil
+        retryTimer?.cancel()
+        retryTimer = nil
         outbox = []
         socket.close()
     }

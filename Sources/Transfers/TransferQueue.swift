@@ -232,8 +232,9 @@ public struct TransferQueue: Sendable {
     /// take turns. Within an app, transfers of higher priority come first, then earlier requests.
     ///
     /// A transfer may last for days, since its server or its own torpor-transfer process determines how fast it is. So
-    /// no user's transfers may keep those of another user waiting: one transfer of each user may always run, and places
-    /// at a server are counted per user.
+    /// no user's transfers may keep those of another user waiting: one transfer of each user may run even if all places
+    /// are taken, and places at a server are counted per user. Where each app has a user of its own, this must not undo
+    /// the limit: at most twice as many transfers run in all.
     ///
     /// - Parameters:
     ///   - isInForeground: whether an app is in the foreground.
@@ -245,6 +246,7 @@ public struct TransferQueue: Sendable {
         user: (String) -> String,
         mayRun: (_ app: String, _ kind: Transfer.Kind) -> Bool
     ) -> Transfer? {
+        guard runningIDs.count < limits.connections * 2 else { return nil }
         let isFull = runningIDs.count >= limits.connections
         var runningOfUser: [String: Int] = [:]
         for (app, count) in runningOfApp { runningOfUser[user(app), default: 0] += count }

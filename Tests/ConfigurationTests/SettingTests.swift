@@ -157,9 +157,10 @@ struct SettingTests {
         let app = try declared(
             Self.all
                 + "\nsockets = [{ stream = \"127.0.0.1:{settings.port}\" }]\nenvironment.Q = \"{settings.quota}\"\n"
+                + "on_failure = [\"/bin/tell\", \"{settings.port}\", \"{settings.theme}\"]\n"
         )
         #expect("\(app.sockets[0].plan.address)" == "127.0.0.1:8000" && app.hasSocketTemplates)
-        #expect(app.settingsAtLaunch == ["port", "quota"])
+        #expect(app.settingsAtLaunch == ["port", "quota"] && app.settingsAtFailure == ["port", "theme"])
         #expect(app.sockets[0].filled { _ in "81" }.map { "\($0.plan.address)" } == "127.0.0.1:81")
         #expect(app.sockets[0].filled { _ in "x" } == nil && app.sockets[0].filled { _ in nil } == nil)
     }

@@ -254,4 +254,23 @@ import Testing
         #expect(events.woken("web") == ["a connection at port \(port.number)"])
         _ = (pairs.count, client)
     }
+
+    @Test("of an app whose sockets can neither be copied nor listed, it is unknown whether it has a connection")
+    func unlisted() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(
+            real: Self.web("background_modes = [\"voip\"]\nsockets = [{ stream = \"\(port.text)\" }]")
+        )
+        let watch = events.wakes.connectionWatch
+        watch.newFinder = { tree, loop, _, done in
+            let finder = SocketFinder(tree, loop, obstacle: .notPermitted, done)
+            finder.list = { (_: Int32) throws(Errno) -> SocketReading in throw .permissionDenied }
+            return finder
+        }
+        try events.fallAsleep("web")
+        let web = events.shell.app("web")
+        // Those that torpord bound are polled by their ports.
+        try events.wait("its sockets are polled") { watch.told.contains(web.id) }
+        #expect(!watch.isUnconnected(web))
+    }
 }

@@ -38,6 +38,8 @@ final class FakeEventHost: EventHost {
     var isMemoryAwaited = false
     var isKeeperLost = false
     var socketAccounts = SocketAccounts()
+    /// Apps of which the torpord before this one has left processes.
+    var leftApps: Set<String> = []
     /// Whether apps that were removed before this torpord ran as the same user as all others.
     var areUsersSame = true
     var gpsdUser: UInt32?

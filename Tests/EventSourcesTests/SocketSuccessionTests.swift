@@ -4,6 +4,7 @@ import Configuration
 import Engine
 import EngineHarness
 import EventLoop
+import Foundation
 import Lifecycle
 import Linux
 import Testing
@@ -56,7 +57,9 @@ import Testing
         let old = try #require(first.sockets("old").first?.descriptor)
         let client = try port.connect()
         func left() throws -> [(name: String, descriptors: [Descriptor])] { [(name, [try old.duplicate()])] }
-        let events = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false)
+        let events = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false) { _, host in
+            host.leftApps = ["old"]
+        }
         let socket = try #require(events.sockets("new").first)
         let descriptor = try #require(socket.descriptor)
         #expect(try File.status(descriptor: descriptor.raw).inode == File.status(descriptor: old.raw).inode)
@@ -64,14 +67,88 @@ import Testing
         _ = try descriptor.accepted()
         // A process of another user would accept the connections of the app.
         let others = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false) { _, host in
+            host.leftApps = ["old"]
             host.areUsersSame = false
         }
         #expect(others.sockets("new").first?.descriptor == nil)
         // One that is still configured keeps its own.
         let both = Self.app("new", keys) + Self.app("old", "")
-        let other = try FakeEvents(real: both, left: left())
+        let other = try FakeEvents(real: both, left: left()) { _, host in host.leftApps = ["old"] }
         #expect(other.sockets("new").first?.descriptor == nil)
+        // No process of an app that has ended can say whose it was.
+        let ended = try FakeEvents(real: Self.app("new", keys), left: left(), isStarted: false)
+        #expect(ended.sockets("new").first?.descriptor == nil)
         _ = (client, first)
+    }
+
+    @Test("A Unix socket of a removed app has the mode, owner, links and backlog of the one that gets it")
+    func settingsOfRemoved() throws {
+        let folder = try TestFolder()
+        let stream = "stream = \"\(folder("s"))\""
+        let before = "sockets = [{ \(stream), mode = \"0666\", backlog = 9 }]"
+        let first = try FakeEvents(real: Self.app("old", before), isStarted: false)
+        let name = try #require(first.wakes.sockets.held.first?.name)
+        let old = try #require(first.sockets("old").first?.descriptor)
+        if Users.effectiveUID == 0 { #expect(chown(folder("s"), 54_321, 54_321) == 0) }
+        func taken(_ more: String) throws -> FakeEvents {
+            let keys = "sockets = [{ \(stream), mode = \"0600\", backlog = 5\(more) }]"
+            let left = [(name: name, descriptors: [try old.duplicate()])]
+            return try FakeEvents(real: Self.app("new", keys), left: left, isStarted: false) { _, host in
+                host.leftApps = ["old"]
+            }
+        }
+        // While its owner is unknown, the socket would be open to others than the configuration says.
+        let unknown = try taken(", owner = \"no-such-user-of-torpor\"")
+        #expect(unknown.sockets("new").first?.descriptor == nil)
+        let events = try taken(", symlinks = [\"\(folder("link"))\"]")
+        let socket = try #require(events.sockets("new").first)
+        let descriptor = try #require(socket.descriptor)
+        #expect(try File.status(descriptor: descriptor.raw).inode == File.status(descriptor: old.raw).inode)
+        let file = try File.status(folder("s"))
+        #expect(file.mode & 0o777 == 0o600 && file.uid == Users.effectiveUID && file.gid == Users.effectiveGID)
+        #expect(try File.readLink(folder("link")) == folder("s"))
+        #expect(socket.backlog?.most == 5)
+        _ = first
+    }
+
+    @Test("A file of which it is unknown whether torpord has bound it is not removed") func unknownFile() throws {
+        let folder = try TestFolder()
+        let socket = try Sockets.listen(path: folder("s"))
+        let status = try File.status(folder("s"))
+        // The kernel's socket diagnostics know no file of this one.
+        let other = try TestPort().listen()
+        #expect(!SocketFile(of: other, at: folder("s")).isOwn(status))
+        #expect(!SocketFile(of: other, at: folder("s")).isGone)
+        #expect(SocketFile(of: socket, at: folder("s")).isOwn(status))
+        #expect(SocketFile(boundTo: folder("s"))?.isOwn(status) == true)
+    }
+
+    @Test("While a lookup of the sockets' files hangs, no more than one other waits, whatever is applied")
+    func hangingLookups() throws {
+        let folder = try TestFolder()
+        let keys = "launch = \"on-demand\"\nsockets = [{ stream = \"\(folder("s"))\" }]"
+        let events = try FakeEvents(real: Self.app("web", keys))
+        let (counts, disk) = (Monitor<[Int]>([]), DispatchSemaphore(value: 0))
+        events.wakes.sockets.findLost = { files in
+            counts.withLock { $0.append(files.count) }
+            disk.wait()
+            return files
+        }
+        let first = try #require(events.sockets("web").first?.descriptor)
+        events.wakes.configure()
+        try events.wait("a lookup hangs") { counts.withLock { $0 } == [1] }
+        for _ in 0..<5 { events.wakes.configure() }
+        disk.signal()
+        try events.wait("the other hangs") { counts.withLock { $0 } == [1, 1] }
+        let second = try #require(events.sockets("web").first?.descriptor)
+        #expect(first !== second)
+        disk.signal()
+        try events.wait("the second answer counts") { events.sockets("web").first?.descriptor !== second }
+        #expect(counts.withLock { $0 } == [1, 1])
+        // The answers are in, so a question begins a lookup at once.
+        events.wakes.configure()
+        try events.wait("it is looked up again") { counts.withLock { $0 } == [1, 1, 1] }
+        disk.signal()
     }
 
     @Test("A file that another program has put there while torpord was away is left alone") func replaced() throws {

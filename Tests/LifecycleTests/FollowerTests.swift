@@ -45,6 +45,23 @@ struct FollowerTests {
         #expect(fleet.takeLog("launch") == ["other"])
     }
 
+    @Test("waits under the next torpord even if something launches the app only then, and the reason is known")
+    func onDemand() throws {
+        var fleet = try Fleet([AppDefinition(name: "old")])
+        fleet.settle(fleet.coordinator.launch([(0, true)], now: fleet.now))
+        var new = AppChange(AppDefinition(name: "new"))
+        new.follows = ["old"]
+        fleet.settle(try fleet.coordinator.reconfigure([new], now: fleet.now).filter { $0.app != 0 })
+        fleet.log = []
+        fleet.coordinator = try Record.again(fleet.coordinator, [fleet.id("new")])
+        fleet.settle(fleet.coordinator.carryOn(shuttingDown: false, now: fleet.now))
+        #expect(!fleet.coordinator.awaitsOrphans(0))
+        try fleet.ask(.start(background: false), "new")
+        #expect(fleet.takeLog("launch") == [] && fleet.coordinator.awaitsOrphans(0))
+        fleet.settle(fleet.coordinator.orphansAreGone(now: fleet.now))
+        #expect(fleet.takeLog("launch") == ["new"] && !fleet.coordinator.awaitsOrphans(0))
+    }
+
     @Test("waits under each next torpord, until what was left of the removed one is gone")
     func takenOver() throws {
         var fleet = try Self.fleet()

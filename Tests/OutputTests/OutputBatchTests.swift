@@ -155,6 +155,26 @@ import Testing
         #expect(!next.hasLosses)
     }
 
+    @Test("losses of logs whose apps were removed make room for others at the next start")
+    func removed() throws {
+        let batch = try OutputBatch()
+        let paths = (0..<300).map { folder.path + "/app\($0).log" }
+        for path in paths.prefix(256) { batch.drop(8, of: LogFile(path: path)) }
+        let next = OutputBatch(recovering: try batch.descriptor.duplicate())
+        try next.recover { LogFile(path: $0) }
+        next.forgetLosses(exceptOf: [paths[7], paths[299]])
+        func loss(_ path: String) -> UInt64 {
+            let log = LogFile(path: path)
+            next.restoreLoss(of: log)
+            return log.droppedNow
+        }
+        #expect(loss(paths[7]) == 8 && loss(paths[8]) == 0 && loss(paths[299]) == 0)
+        next.drop(9, of: LogFile(path: paths[299]))
+        #expect(loss(paths[299]) == 9 && loss(paths[7]) == 8)
+        next.forgetLosses(exceptOf: [])
+        #expect(!next.hasLosses)
+    }
+
     @Test("a batch of Torpor 0.2 is completed", arguments: [false, true])
     func old(isAppending: Bool) throws {
         let log = LogFile(path: folder.path + "/app.log")

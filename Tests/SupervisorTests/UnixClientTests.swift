@@ -52,9 +52,9 @@ import Testing
         #expect(none.connections == 0 && none.lastTraffic == nil, "a socket that listens is no connection")
         let start = Clock.monotonic()
         let client = try server.connect()
-        let first = try measured(&measurements, app)
-        #expect(first.connections == 1)
-        let began = try #require(first.lastTraffic)
+        // A search that was long is not repeated at once.
+        try eventually("it is found") { try measured(&measurements, app).connections == 1 }
+        let began = try #require(measurements.measurement(of: app.id, app.tree)?.lastTraffic)
         #expect(began >= start)
         #expect(try measured(&measurements, app).lastTraffic == began, "the kernel does not say when data moves")
         client.close()
@@ -90,5 +90,45 @@ import Testing
         let apps = [server.program.app(0), other.program.app(1)]
         measurements.measure(apps, .connections)
         #expect(apps.map { measurements.measurement(of: $0.id, $0.tree)?.connections } == [0, 1])
+    }
+
+    @Test("Connections within the app are no use, neither when they come nor when they go")
+    func within() throws {
+        let server = try Server()
+        defer { server.end() }
+        let app = server.program.app()
+        // Each look is long after the one before, so that a search is never put off.
+        let clock = TestClock()
+        var measurements = Measurements(clock: {
+            clock.advance(by: .seconds(3600))
+            return clock.now
+        })
+        _ = try measured(&measurements, app)
+        for _ in 0..<2 {
+            try server.program.run("c = socket.socket(socket.AF_UNIX); c.connect(path); a = l.accept()[0]")
+            let open = try measured(&measurements, app)
+            #expect(open.connections == 0 && open.lastTraffic == nil)
+            try server.program.run("c.close(); a.close()")
+            let closed = try measured(&measurements, app)
+            #expect(closed.connections == 0 && closed.lastTraffic == nil)
+        }
+        let client = try server.connect()
+        defer { client.close() }
+        let used = try measured(&measurements, app)
+        #expect(used.connections == 1 && used.lastTraffic != nil)
+    }
+
+    @Test("A new connection within the app does not count before the app is searched again")
+    func soon() throws {
+        let server = try Server()
+        defer { server.end() }
+        let app = server.program.app()
+        var measurements = Measurements()
+        _ = try measured(&measurements, app)
+        try server.program.run("c = socket.socket(socket.AF_UNIX); c.connect(path); a = l.accept()[0]")
+        for _ in 0..<3 {
+            let found = try measured(&measurements, app)
+            #expect(found.connections == 0 && found.lastTraffic == nil)
+        }
     }
 }

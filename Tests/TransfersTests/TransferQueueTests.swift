@@ -82,6 +82,15 @@ import Varlink
         #expect(Self.begin(&queue, many, user: user) == [21])
     }
 
+    @Test("Users with one transfer each exceed the limit, but twice as many never run") func manyUsers() {
+        var queue = TransferQueue()
+        for id in 1...20 as ClosedRange<Int64> { queue.add(Self.transfer(id, "u\(id)", "https://h\(id)/")) }
+        #expect(Self.begin(&queue, user: { $0 }).count == 2 * Self.limits.connections)
+        queue.remove(1)
+        #expect(Self.begin(&queue, user: { $0 }).count == 1)
+        #expect(queue.runningCount == 8)
+    }
+
     @Test("What waits for something is known by that, and no longer than it does") func waiting() {
         var queue = TransferQueue()
         for id in 1...4 as ClosedRange<Int64> { queue.add(Self.transfer(id)) }

@@ -110,13 +110,20 @@ extension AppSpecification {
     /// Whether any of the app's socket addresses contains settings.
     public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
 
-    /// The names of the settings whose values are inserted when the app is launched or its sockets are bound.
+    /// The names of the settings whose values are inserted when the app is launched or its sockets are bound. Those of
+    /// `on_failure` are not among them: see ``settingsAtFailure``.
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
         let hooks = (self.beforeStart + self.afterStop).flatMap(\.command)
         let language = [presentation.language].compactMap(\.self)
         return Set((exec + hooks + language + self.environment.values + addresses).flatMap(SettingTemplate.names))
+    }
+
+    /// The names of the settings whose values are inserted when a command of `on_failure` runs.
+    public var settingsAtFailure: Set<String> {
+        guard !self.declaredSettings.isEmpty else { return [] }
+        return Set(self.onFailure.flatMap(\.command).flatMap(SettingTemplate.names))
     }
 
     /// The declaration of the setting with this name; `nil` if there is none.

@@ -36,6 +36,8 @@ package protocol EventHost: DescriptorKeeping {
 
     /// The users and groups that own apps' socket files, as far as their lookup has succeeded.
     var socketAccounts: SocketAccounts { get set }
+    /// The apps of which an earlier torpord has left processes.
+    var leftApps: Set<String> { get }
     /// Whether the processes that an earlier torpord has left of a removed app run as the user of `app`. False if no
     /// such process is left, because their user is then unknown.
     func isLeft(_ removed: String, ofUserOf app: AppRuntime) -> Bool

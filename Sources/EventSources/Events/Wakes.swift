@@ -407,7 +407,10 @@ package final class Wakes: Room, LifecycleObserver {
             machine.transition != .terminating
         else { return }
         app.pendingWake = nil
-        app.run.wasWokenUntraced = pending.event.isUntraced
+        if app.run.wasWokenUntraced != pending.event.isUntraced {
+            app.run.wasWokenUntraced = pending.event.isUntraced
+            record(app)
+        }
         switch pending.event.source {
         case .socket, .connection: app.times.use(at: now)
         case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,

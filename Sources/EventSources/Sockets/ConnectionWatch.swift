@@ -21,7 +21,12 @@ package final class ConnectionWatch: EventRoom, EventSource {
     /// Searches for the sockets of apps that are about to be suspended.
     var inspections: [AppID: SocketInspection] = [:]
     /// Apps for which torpord has logged that it polls their sockets. It logs this only once per app.
-    private var told: Set<AppID> = []
+    private(set) var told: Set<AppID> = []
+    /// Makes a search for the sockets of an app's processes; see ``SocketFinder/init(_:_:obstacle:_:)``. Tests replace
+    /// it.
+    var newFinder = { (tree: ProcessTree, loop: EventLoop, obstacle: Errno?, done: @escaping (SocketFinder) -> Void) in
+        SocketFinder(tree, loop, obstacle: obstacle, done)
+    }
 
     package init(_ wakes: Wakes) {
         self.wakes = wakes

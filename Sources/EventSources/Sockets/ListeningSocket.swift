@@ -80,6 +80,15 @@ package final class ListeningSocket {
         _ = setOptions()
     }
 
+    /// Uses a socket that an earlier torpord bound for an app which was removed since, and applies the settings of this
+    /// one to it: those of the removed app are unknown. The caller has checked that owner and group are known. Returns
+    /// warnings.
+    func take(ofRemoved held: Descriptor, _ accounts: SocketAccounts) -> [String] {
+        take(held)
+        if specification.priority == nil { try? Sockets.set(held.raw, .priority, 0) }
+        return applyBacklog() + applyNode(accounts, resetsUser: true, resetsGroup: true) + link()
+    }
+
     /// Takes an equal socket away from another app, with what waits there, and applies the settings of this one to it.
     /// Returns warnings, or nil if the other one is not bound.
     func take(from other: ListeningSocket, _ accounts: SocketAccounts) -> [String]? {
@@ -110,34 +119,60 @@ package final class ListeningSocket {
         ] where was != nil && size == nil {
             warnings.append("its socket \(label) keeps its \(name) until it is bound again")
         }
-        if new.backlog != old.backlog, new.plan.kind != .datagram {
-            do throws(BindFailure) {
-                try Sockets.listen(descriptor.raw, backlog: new.backlog)
-                warnings += backlogWarning()
-            } catch {
-                warnings.append("its backlog cannot be changed (\(error.errno))")
-            }
-        }
+        if new.backlog != old.backlog { warnings += applyBacklog() }
         guard case .path(let path) = new.plan.address else { return warnings }
         if new.mode != old.mode || new.owner != old.owner || new.group != old.group {
             if let missing = accounts.missing(new) {
                 return warnings + ["owner and mode of \(path) cannot be changed: \(missing)"]
             }
-            let wanted = accounts.node(new)
-            do throws(Errno) {
-                // The app may own the folder and have replaced the socket file: change only the file with the known
-                // inode.
-                guard let file else { throw .noSuchFileOrDirectory }
-                try Sockets.change(path, wanted, where: file.isOwn)
-            } catch {
-                warnings.append("owner and mode of \(path) cannot be changed (\(error))")
-            }
+            let hadGroup = old.group != nil || old.owner != nil
+            warnings += applyNode(accounts, resetsUser: old.owner != nil, resetsGroup: hadGroup)
         }
         if new.symlinks != old.symlinks {
             for link in old.symlinks where !new.symlinks.contains(link) { Self.removeLink(link, to: path) }
             warnings += link()
         }
         return warnings
+    }
+
+    /// Sets the backlog of the bound socket. Returns warnings.
+    private func applyBacklog() -> [String] {
+        guard let descriptor, specification.plan.kind != .datagram else { return [] }
+        do throws(BindFailure) {
+            try Sockets.listen(descriptor.raw, backlog: specification.backlog)
+            return backlogWarning()
+        } catch {
+            return ["its backlog cannot be changed (\(error.errno))"]
+        }
+    }
+
+    /// Sets mode, owner and group of the socket's file. Returns warnings.
+    ///
+    /// - Parameters:
+    ///   - resetsUser: whether the file may have an owner of another configuration, so that torpord's own user takes its
+    ///     place if the configuration names none.
+    ///   - resetsGroup: the same for the group.
+    private func applyNode(_ accounts: SocketAccounts, resetsUser: Bool, resetsGroup: Bool) -> [String] {
+        guard case .path(let path) = specification.plan.address else { return [] }
+        var wanted = accounts.node(specification)
+        if resetsUser, wanted.uid == nil { wanted.uid = Users.effectiveUID }
+        if resetsGroup, wanted.gid == nil { wanted.gid = Self.groupOfNewFiles(beside: path) }
+        do throws(Errno) {
+            // The app may own the folder and have replaced the socket file: change only the file with the known inode.
+            guard let file else { throw .noSuchFileOrDirectory }
+            try Sockets.change(path, wanted, where: file.isOwn)
+            return []
+        } catch {
+            return ["owner and mode of \(path) cannot be changed (\(error))"]
+        }
+    }
+
+    /// The group of files that torpord creates in the folder of the path: its own, or that of a folder whose mode says
+    /// so (S_ISGID, inode(7)).
+    private static func groupOfNewFiles(beside path: String) -> UInt32 {
+        guard let folder = File.parent(of: path), let status = try? File.status(folder), status.mode & 0o2000 != 0
+        else { return Users.effectiveGID }
+        return status.gid
     }
 
     private func setOptions() -> [String] {
@@ -326,14 +361,6 @@ extension DescriptorName {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return "socket/\(app)/\(String(hash, radix: 16))"
-    }
-
-    /// The app for which the socket with this name was bound, if that socket has the same identity as the one with the
-    /// name `other`; otherwise nil.
-    static func app(ofSocket name: String, like other: String) -> String? {
-        let (one, two) = (name.split(separator: "/"), other.split(separator: "/"))
-        guard one.count == 3, two.count == 3, one[0] == "socket", one[2] == two[2] else { return nil }
-        return String(one[1])
     }
 }
 

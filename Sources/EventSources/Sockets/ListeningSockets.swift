@@ -15,12 +15,15 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    private lazy var lostFiles = CoalescingReader(
-        loop,
-        named: "socket files",
-        joining: { (files: inout [SocketFile], more: [SocketFile]) in files += more },
-        { files in Set(files.filter(\.isGone)) }
-    )
+    private lazy var fileLookups = BackgroundWorker(loop, named: "socket files")
+    /// Whether files of sockets are being looked up, and whether all must be looked up again after that. A lookup may
+    /// hang for as long as its disk does, so no more than one question waits.
+    private var (isSeeking, seeksAgain) = (false, false)
+    /// Finds those of the files that are gone.
+    var findLost: @Sendable (Set<SocketFile>) -> Set<SocketFile> = { $0.filter(\.isGone) }
+    /// The apps that were removed while no torpord ran, and of which processes are left: nearly always none. Read
+    /// before torpord ends these processes.
+    private lazy var removed = host.leftApps.filter { coordinator.id(of: $0) == nil }.sorted()
     /// Whether torpord has found the apps that were running at its start. Before that, it must not bind missing
     /// sockets.
     private(set) var isRecovered = false
@@ -240,16 +243,18 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Takes an equal socket that an earlier torpord had bound for an app of the same user which was removed since: the
     /// app of this socket takes its place, and the connections in the queue are not lost.
     private func takeFromRemoved(_ socket: ListeningSocket, for app: AppRuntime) -> Bool {
-        guard mayInherit(socket, app), !host.inheritance.isEmpty else { return false }
-        let name = host.inheritance.remaining.first { name in
-            guard let old = DescriptorName.app(ofSocket: name, like: socket.heldName) else { return false }
-            return coordinator.id(of: old) == nil && host.isLeft(old, ofUserOf: app)
+        guard !removed.isEmpty, mayInherit(socket, app), host.socketAccounts.missing(socket.specification) == nil
+        else { return false }
+        let identity = socket.specification.identity
+        for old in removed where host.isLeft(old, ofUserOf: app) {
+            let name = DescriptorName.socket(old, identity)
+            guard let held = host.inheritance.take(name).first else { continue }
+            warn(app, socket.take(ofRemoved: held, host.socketAccounts))
+            host.hold(socket.heldName, held.raw)
+            host.release(name)
+            return true
         }
-        guard let name, let held = host.inheritance.take(name).first else { return false }
-        socket.take(held)
-        host.hold(socket.heldName, held.raw)
-        host.release(name)
-        return true
+        return false
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
@@ -367,21 +372,39 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Binds again those sockets of apps that do not run whose files another program has removed or replaced: no client
     /// reaches them, and so none can launch the app. A background thread looks, because a lookup may block.
     private func seekLostFiles(where isSought: (SocketFile) -> Bool = { _ in true }) {
-        let sought = sets.values.filter { !machine($0.app).isAlive }.flatMap { files(of: $0.app) }.filter(isSought)
-        guard !sought.isEmpty else { return }
-        lostFiles.ask(sought) { [weak self] lost in
-            guard let self, !lost.isEmpty, !isEnding else { return }
-            for set in Array(sets.values) where !machine(set.app).isAlive {
-                let unreached = set.sockets.filter { $0.file.map(lost.contains) ?? false }
-                guard !unreached.isEmpty else { continue }
-                for socket in unreached {
-                    close(socket)
-                    bind(socket, of: set.app)
-                }
-                look(set)
-            }
-            arrangeRetry()
+        guard !isSeeking else {
+            seeksAgain = true
+            return
         }
+        var sought: Set<SocketFile> = []
+        for set in sets.values where !machine(set.app).isAlive { sought.formUnion(files(of: set.app).filter(isSought)) }
+        guard !sought.isEmpty else { return }
+        isSeeking = true
+        let (files, findLost) = (sought, findLost)
+        fileLookups.ask {
+            findLost(files)
+        } _: { [weak self] lost in
+            guard let self else { return }
+            isSeeking = false
+            bindLost(lost)
+            guard seeksAgain, !isEnding else { return }
+            seeksAgain = false
+            seekLostFiles()
+        }
+    }
+
+    private func bindLost(_ lost: Set<SocketFile>) {
+        guard !lost.isEmpty, !isEnding else { return }
+        for set in Array(sets.values) where !machine(set.app).isAlive {
+            let unreached = set.sockets.filter { $0.file.map(lost.contains) ?? false }
+            guard !unreached.isEmpty else { continue }
+            for socket in unreached {
+                close(socket)
+                bind(socket, of: set.app)
+            }
+            look(set)
+        }
+        arrangeRetry()
     }
 
     /// Closes the app's Unix sockets, with everything queued at them, so that the next launch binds new sockets. Call

@@ -83,7 +83,7 @@ final class SleepingSockets: EventRoom {
     /// Searches for the app's sockets in time slices. Then watches or polls them.
     func find() {
         guard !isOver else { return }
-        let finder = SocketFinder(tree, loop) { [weak self] finder in
+        let finder = owner.newFinder(tree, loop, nil) { [weak self] finder in
             self?.finder = nil
             if let obstacle = finder.obstacle {
                 self?.poll(finder, obstacle)
@@ -242,7 +242,7 @@ final class SleepingSockets: EventRoom {
 
     private func pollInstead() {
         unwatch()
-        let finder = SocketFinder(tree, loop, obstacle: .tooManyOpenFiles) { [weak self] finder in
+        let finder = owner.newFinder(tree, loop, .tooManyOpenFiles) { [weak self] finder in
             self?.finder = nil
             self?.poll(finder, .tooManyOpenFiles)
         }
@@ -253,10 +253,12 @@ final class SleepingSockets: EventRoom {
     private func poll(_ finder: SocketFinder, _ obstacle: Errno) {
         // If the inode numbers of the app's sockets are unknown, find the sockets by port.
         let ports = finder.numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
+        let isIncomplete = finder.isIncomplete
         owner.poll.add(app.id, finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues, before in
             guard let self else { return }
             if before == nil, !isWorthPolling(queues) { return owner.poll.remove(app.id) }
             owner.cannotCopy(app, obstacle)
+            if before == nil, !isIncomplete { lookForWakers(queues.values) }
             polled(queues, after: before)
         }
     }
@@ -271,7 +273,6 @@ final class SleepingSockets: EventRoom {
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
-        if before == nil { lookForWakers(queues.values) }
         let given = sockets.numbers(of: app)
         var waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)] = [:]
         var listening: [UInt32: UInt64] = [:]

@@ -39,8 +39,13 @@ package struct SocketFile: Hashable, Sendable {
         return UInt64(UInt32(truncatingIfNeeded: status.inode)) == inode
     }
 
-    /// Whether torpord may remove or change the file with that status, as far as is known.
-    func isOwn(_ status: FileStatus) -> Bool { isSame(status) ?? true }
+    /// Whether torpord may remove or change the file with that status. Where the filesystem shows another device, the
+    /// inode number alone must do; a file of which that is unknown may be another program's.
+    func isOwn(_ status: FileStatus) -> Bool {
+        if let isKnown = isSame(status) { return isKnown }
+        guard let inode else { return false }
+        return UInt64(UInt32(truncatingIfNeeded: status.inode)) == inode
+    }
 
     /// Whether the file was removed or replaced, so that no client reaches the socket. Looks the path up, which may
     /// block: never call this on the event loop.

@@ -13,12 +13,16 @@ final class SocketFinder {
     private(set) var numbers: Set<UInt32> = []
     /// The network namespaces of the processes, other than torpord's, if the sockets were not copied.
     private(set) var namespaces: [ForeignNamespace] = []
+    /// Whether the sockets of some process could neither be copied nor be listed, so that the app may have more.
+    private(set) var isIncomplete = false
     /// Why the sockets were not copied; nil if copying has not failed.
     private(set) var obstacle: Errno?
 
     private let tree: ProcessTree
     private let loop: EventLoop
     private let completion: (SocketFinder) -> Void
+    /// Opens the list of a process's sockets. Tests replace it.
+    var list = { (pid: Int32) throws(Errno) -> SocketReading in try SocketReading(pid) }
     private var rest: ArraySlice<Int32>
     /// Processes that only reserve ports for the app, such as podman's conmon. Of their sockets, only listening
     /// network sockets count.
@@ -124,7 +128,11 @@ final class SocketFinder {
         while true {
             if numberReading == nil {
                 guard let pid = rest.popFirst() else { return true }
-                numberReading = try? SocketReading(pid)
+                do throws(Errno) {
+                    numberReading = try list(pid)
+                } catch {
+                    if !error.isGone { isIncomplete = true }
+                }
                 noteNamespace(of: pid)
             }
             guard let reading = numberReading else { continue }

@@ -33,7 +33,8 @@ final class SocketPoll {
     private static let share = 20
 
     private struct Answer: Sendable {
-        let queues: Queues
+        /// Nil if the kernel does not report them.
+        let queues: Queues?
         let cost: Duration
     }
 
@@ -93,7 +94,7 @@ final class SocketPoll {
         work.ask(
             {
                 let start = Clock.monotonic()
-                let queues = (try? SocketQueues.read(sockets, at: ports, in: namespaces)) ?? [:]
+                let queues = try? SocketQueues.read(sockets, at: ports, in: namespaces)
                 return Answer(queues: queues, cost: Clock.monotonic() - start)
             },
             { [weak self] (answer: Answer) in self?.answered(answer) }
@@ -104,8 +105,8 @@ final class SocketPoll {
         let apps = underWay ?? []
         underWay = nil
         for id in apps {
-            guard let one = polled[id] else { continue }
-            let queues = answer.queues.filter {
+            guard let all = answer.queues, let one = polled[id] else { continue }
+            let queues = all.filter {
                 one.sockets.contains($0.key) || !$0.value.isElsewhere && one.ports.contains($0.value.place)
             }
             polled[id]?.before = queues

@@ -25,6 +25,14 @@ public struct DynamicLibrary: @unchecked Sendable {
         self.handle = handle
     }
 
+    /// Whether a library with this path is loaded in this process.
+    public static func isLoaded(_ path: String) -> Bool {
+        guard let handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD) else { return false }
+        // Gives back only what this call has taken.
+        dlclose(handle)
+        return true
+    }
+
     /// Replaces the library's pages by copies, so that it no longer changes when a program writes to its file, as cp(1)
     /// does. Throws EACCES or EPERM if the system forbids executable copies.
     public func detachFromFile() throws(Errno) {

@@ -78,7 +78,11 @@ extension Supervisor {
         app.run.exitRecord = record
         trace(app, .exited)
         app.capture?.endLine()
-        deliver(.mainExited(cause(record, app)), to: app.id)
+        let cause = cause(record, app)
+        // This is recorded together with the core's decision: if torpord dies before `ended`, the next one cannot tell
+        // a kill from an eviction.
+        if isAsleep(app), cause.isKill { (app.wasCutShort, app.wasKilledAsleep) = (true, true) }
+        deliver(.mainExited(cause), to: app.id)
         launcher.containers.endJoined(to: app)
     }
 
@@ -158,6 +162,8 @@ extension Supervisor {
             app.wasCutShort = app.isEndedByPolicy != true ? true : nil
             let isAsked = app.isEndedByPolicy == true || memoryWatch.isEnding(app)
             app.wasKilledAsleep = !isAsked && ending.state == .suspended ? true : nil
+        } else {
+            (app.wasCutShort, app.wasKilledAsleep) = (nil, nil)
         }
         app.counters.ended(ending.reason)
         var text = EndingText.describe(

@@ -31,6 +31,7 @@ extension Supervisor: EventHost {
         get { inForce.accounts.sockets }
         set { inForce.accounts.sockets = newValue }
     }
+    package var leftApps: Set<String> { Set(keeper.leftOver.map(\.app)) }
     package func isLeft(_ removed: String, ofUserOf app: AppRuntime) -> Bool {
         guard let process = keeper.leftOver.first(where: { $0.app == removed }) else { return false }
         return (try? ProcFS.realUser(process.pid)) == processes.owner(app.name) ?? Users.effectiveUID

@@ -20,6 +20,11 @@ final class HookRun {
     /// The time limit that the running command has exceeded, so that torpord kills the command; nil if it has exceeded
     /// none.
     var missed: Duration?
+    /// Why there is no timer for the running command's deadline; nil if there is one, or no deadline.
+    var timerError: Errno?
+    /// Called when the running command is killed, at its deadline for example: a command that hangs in the kernel ends
+    /// much later, or never.
+    var onKill: () -> Void = {}
     /// Whether `completion` was called. If a command starts only after that, its result is ignored.
     var isOver = false
     /// Variables of the commands, in place of those about the app's present run; nil for those.
@@ -79,9 +84,11 @@ extension Launcher {
         named name: String,
         of app: AppRuntime,
         variables: [String: String]? = nil,
+        onKill: @escaping () -> Void = {},
         _ completion: @escaping (String?) -> Void
     ) -> HookRun {
         let run = HookRun(names: name, [command], variables: variables, completion)
+        run.onKill = onKill
         nextHook(app, run)
         return run
     }
@@ -91,22 +98,20 @@ extension Launcher {
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
         run.program = name
-        run.timer = hook.deadline.flatMap { deadline in
-            let timer = try? loop.timer { [weak self, weak app] in
-                if let self, let app {
-                    if !run.isCancelled { run.missed = deadline }
-                    let why = "could not be started within its deadline of \(Quantity.text(deadline))"
-                    self.end(run, of: app, "\(run.names) command \(name) \(why)")
-                }
-            }
-            timer?.arm(after: deadline)
-            return timer
+        run.timer = hook.deadline.flatMap { deadlineTimer(app, run, $0) }
+        // Commands of `on_failure` must not run without a bound. The others belong to a launch or an ending.
+        if run.names == FailureCommands.names, let error = run.timerError {
+            let why = "was not run, since it would have no deadline (\(error))"
+            return finishHooks(app, run, "\(run.names) command \(name) \(why)")
         }
         // `open_command` runs in the app's sandbox, because other programs choose the URLs that it gets.
         let isInside = run.names == "open_command"
         runCommand(app, hook.command, isInside: isInside, variables: run.variables) { pidfd in
             run.current = pidfd
-            if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+            if run.isCancelled {
+                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+                if !run.isOver { run.onKill() }
+            }
             if let deadline = hook.deadline { run.timer?.arm(after: deadline) }
         } completion: { [weak self] status in
             run.timer?.cancel()
@@ -122,6 +127,22 @@ extension Launcher {
                 self.finishHooks(app, run, "\(run.names) command \(name) \(why)")
             case .failure(let trouble): self.finishHooks(app, run, "\(run.names): \(trouble)")
             }
+        }
+    }
+
+    private func deadlineTimer(_ app: AppRuntime, _ run: HookRun, _ deadline: Duration) -> TimerSource? {
+        do throws(Errno) {
+            let timer = try loop.timer { [weak self, weak app] in
+                guard let self, let app else { return }
+                if !run.isCancelled { run.missed = deadline }
+                let why = "could not be started within its deadline of \(Quantity.text(deadline))"
+                end(run, of: app, "\(run.names) command \(run.program) \(why)")
+            }
+            timer.arm(after: deadline)
+            return timer
+        } catch {
+            run.timerError = error
+            return nil
         }
     }
 
@@ -149,6 +170,7 @@ extension Launcher {
         run.isCancelled = true
         if let pidfd = run.current {
             try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+            run.onKill()
             guard run.names == Self.bundle else { return }
         }
         finishHooks(app, run, sentence)

@@ -37,7 +37,8 @@ struct ConnectionClaim {
 /// app may have gained a connection. This is so if the app has used processor time (always assumed if it has no cgroup)
 /// and the owner of some connection is unknown. Owners of listening sockets are found in the same way, because a
 /// listening socket shows that its app had connections which were closed before any search. For Unix sockets only the
-/// owners of listening sockets are searched, since a connection shows the address of its listening socket.
+/// owners of listening sockets are searched, since a connection shows the address of its listening socket; a new
+/// connection is a reason to search that owner alone, whose own process may be the client.
 ///
 /// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another app,
 /// torpord notices this within a minute.
@@ -58,16 +59,31 @@ struct ConnectionLedger {
     private var listening: [UInt32: Duration?] = [:]
     private var clients = UnixClients()
     private var isAvailable = false
-    private var reading: TCPConnectionReading?
-    private var clientReading: UnixSocketReading?
-    /// Whether the TCP connections of this round were read.
-    private var hasConnections = false
+    private var opening: Opening?
     /// Sockets whose owner is unknown.
     private var unclaimed: Set<UInt32> = []
     /// Sockets whose owner was unknown at the end of the last complete round of measuring.
     private var unclaimedBefore: Set<UInt32> = []
     /// Sockets that do not belong to any app.
     private var foreign: Set<UInt32> = []
+
+    /// A round of measuring whose sockets are being read and put in order: in steps, since other users determine how
+    /// many there are.
+    private struct Opening {
+        var reading: TCPConnectionReading?
+        /// The TCP connections and listening sockets that are still to be put in order; nil until all are read.
+        var connections: ArraySlice<TCPConnection>?
+        var listeners: ArraySlice<TCPListener> = []
+        var clientReading: UnixSocketReading?
+        /// The Unix sockets that are still to be put in order, and when all were read; nil until they are.
+        var clients: (rest: ArraySlice<UnixSocket>, readAt: Duration)?
+        /// The listening Unix sockets whose owner is still to be found out; nil until all are in order.
+        var local: ArraySlice<UInt32>?
+        /// The sockets that belong to no app, as far as they are in order.
+        var foreign: Set<UInt32> = []
+        /// The number of claims whose sockets have an owner.
+        var claims = 0
+    }
 
     /// After a search for an app's sockets that took a time t, the next search for that app waits at least this many
     /// times t.
@@ -78,49 +94,106 @@ struct ConnectionLedger {
     private static let handedOn = Duration.seconds(60)
 
     /// Begins a round of measuring by reading all connections. Returns false if `deadline` has passed before all were
-    /// read; call the function again to continue.
-    mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
-        guard readConnections(until: deadline), readClients(until: deadline) else { return false }
-        abandon()
-        unclaimed = Set(open.keys).union(listening.keys).union(clients.sockets).subtracting(foreign)
-        if !unclaimed.isEmpty { for claim in claims { unclaimed.subtract(claim.sockets) } }
-        return true
+    /// read; call the function again, with the same claims, to continue.
+    mutating func open(until deadline: Duration?, claims: some Collection<ConnectionClaim>) -> Bool {
+        var current = opening ?? begin()
+        opening = nil
+        let isOpen =
+            readConnections(&current, until: deadline) && readClients(&current, until: deadline)
+            && sort(&current, claims, until: deadline)
+        if isOpen { foreign = current.foreign } else { opening = current }
+        return isOpen
     }
 
     /// Abandons a round of measuring.
-    mutating func abandon() { (reading, clientReading, hasConnections) = (nil, nil, false) }
+    mutating func abandon() { opening = nil }
 
-    private mutating func readConnections(until deadline: Duration?) -> Bool {
-        if hasConnections { return true }
-        if reading == nil { reading = try? TCPConnectionReading() }
-        let isWhole = try? reading?.read(until: deadline)
+    private mutating func begin() -> Opening {
+        open.removeAll(keepingCapacity: true)
+        listening.removeAll(keepingCapacity: true)
+        unclaimed.removeAll(keepingCapacity: true)
+        clients.begin()
+        return Opening()
+    }
+
+    private mutating func readConnections(_ current: inout Opening, until deadline: Duration?) -> Bool {
+        if current.connections != nil { return true }
+        if current.reading == nil { current.reading = try? TCPConnectionReading() }
+        let isWhole = try? current.reading?.read(until: deadline)
         if isWhole == false { return false }
-        let connections = isWhole == nil ? try? TCPConnections.listed() : reading?.connections
+        let connections = isWhole == nil ? try? TCPConnections.listed() : current.reading?.connections
         isAvailable = connections != nil
-        take(connections ?? [], isWhole == nil ? [] : reading?.listeners ?? [])
-        hasConnections = true
+        current.connections = (connections ?? [])[...]
+        current.listeners = isWhole == nil ? [] : (current.reading?.listeners ?? [])[...]
+        current.reading = nil
         return true
     }
 
-    private mutating func readClients(until deadline: Duration?) -> Bool {
-        if clientReading == nil { clientReading = try? UnixSocketReading() }
-        guard let clientReading, let isWhole = try? clientReading.read(until: deadline) else {
-            clients = UnixClients()
-            return true
+    private mutating func readClients(_ current: inout Opening, until deadline: Duration?) -> Bool {
+        if current.local != nil { return true }
+        if current.clients == nil {
+            if current.clientReading == nil { current.clientReading = try? UnixSocketReading() }
+            guard let reading = current.clientReading, let isWhole = try? reading.read(until: deadline) else {
+                clients = UnixClients()
+                current.local = []
+                return true
+            }
+            guard isWhole else { return false }
+            current.clients = (reading.sockets[...], Clock.monotonic())
+            current.clientReading = nil
         }
-        if isWhole { clients.take(clientReading.sockets, Clock.monotonic()) }
-        return isWhole
+        guard let (sockets, readAt) = current.clients.take() else { return true }
+        var rest = sockets
+        guard clients.take(&rest, readAt, until: deadline) else {
+            current.clients = (rest, readAt)
+            return false
+        }
+        current.local = Array(clients.sockets)[...]
+        return true
     }
 
-    private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
-        open.removeAll(keepingCapacity: true)
-        // Skip connections without an inode number: they are still in the queue of a listening socket, so no process
-        // has them yet.
-        for connection in connections where connection.inode != 0 {
-            open[connection.inode] = connection
+    /// Puts the sockets in order, and finds those without a known owner.
+    private mutating func sort(
+        _ current: inout Opening,
+        _ claims: some Collection<ConnectionClaim>,
+        until deadline: Duration?
+    ) -> Bool {
+        func isLate() -> Bool { deadline.map { Clock.monotonic() >= $0 } ?? false }
+        let portion = UnixClients.portion
+        while let connections = current.connections, !connections.isEmpty {
+            // Skip connections without an inode number: they are still in the queue of a listening socket, so no
+            // process has them yet.
+            for connection in connections.prefix(portion) where connection.inode != 0 {
+                open[connection.inode] = connection
+                find(connection.inode, &current)
+            }
+            current.connections = connections.dropFirst(portion)
+            if isLate() { return false }
         }
-        listening.removeAll(keepingCapacity: true)
-        for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
+        while !current.listeners.isEmpty {
+            for listener in current.listeners.prefix(portion) {
+                listening[listener.inode] = .some(listener.lastClosed)
+                find(listener.inode, &current)
+            }
+            current.listeners = current.listeners.dropFirst(portion)
+            if isLate() { return false }
+        }
+        while let local = current.local, !local.isEmpty {
+            for socket in local.prefix(portion) { find(socket, &current) }
+            current.local = local.dropFirst(portion)
+            if isLate() { return false }
+        }
+        for claim in claims.dropFirst(current.claims) {
+            if unclaimed.isEmpty { break }
+            unclaimed.subtract(claim.sockets)
+            current.claims += 1
+            if isLate() { return false }
+        }
+        return true
+    }
+
+    private mutating func find(_ socket: UInt32, _ current: inout Opening) {
+        if foreign.contains(socket) { current.foreign.insert(socket) } else { unclaimed.insert(socket) }
     }
 
     /// Whether to search for the connections of an app. `processorTime`: the processor time that the app has used,
@@ -134,7 +207,9 @@ struct ConnectionLedger {
         // closed a connection.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
-        if unclaimed.isEmpty, age < Self.handedOn { return .needless }
+        // Only a search shows whether a new connection to a Unix socket of the app is one of its own processes.
+        let hasNews = !unclaimed.isEmpty || clients.hasNewConnections(at: claim.sockets, since: searchedAt)
+        if !hasNews, age < Self.handedOn { return .needless }
         return age < claim.cost * Self.share ? .later : .search
     }
 
@@ -152,7 +227,7 @@ struct ConnectionLedger {
     /// - Parameter saving: when the app last worked on didEnterBackground; nil if unknown. A connection that was closed
     ///   then is not counted either: many apps save by a command that connects to them, such as `redis-cli save`, and
     ///   the kernel does not say whose a closed connection was.
-    func count(
+    mutating func count(
         _ claim: ConnectionClaim,
         saving: ClosedRange<Duration>?,
         into measurement: inout AppMeasurement
@@ -175,7 +250,13 @@ struct ConnectionLedger {
         let ends = Set(own.compactMap(\.ends?.local))
         let used = own.filter { connection in connection.ends.map { !ends.contains($0.remote) } ?? true }
         for connection in used { note(connection.lastTraffic) }
-        let local = clients.count(claim.sockets)
+        let sockets = Set(claim.sockets)
+        let local = clients.count(
+            claim.sockets,
+            isOwn: { sockets.contains($0) },
+            undecidedSince: claim.isOwed ? claim.searchedAt : nil,
+            saving: saving
+        )
         noteEnd(local.lastUse)
         noteEnd(claim.elsewhere?.lastClosed)
         measurement.lastTraffic = last
@@ -186,7 +267,6 @@ struct ConnectionLedger {
     /// socket that has no owner at the end of two complete rounds belongs to no app. One round is not enough, because a
     /// process may have accepted the connection during the search.
     mutating func close(isComplete: Bool) {
-        foreign = foreign.filter { open[$0] != nil || listening[$0] != nil || clients.listens($0) }
         guard isComplete else { return }
         foreign.formUnion(unclaimed.intersection(unclaimedBefore))
         unclaimedBefore = unclaimed

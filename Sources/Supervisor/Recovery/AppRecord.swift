@@ -39,6 +39,11 @@ package struct AppRecord {
     var keepsState = false
     /// Whether a policy has sent the app away from the foreground (``AppRuntime/sentAwayBy``).
     package var isSentAway = false
+    /// Whether another process, or the kernel, killed the app while it was suspended (``AppRuntime/wasKilledAsleep``).
+    package var wasKilledAsleep = false
+    /// Whether the event that last woke the app came over a socket whose traffic the kernel does not report
+    /// (``Incarnation/wasWokenUntraced``).
+    package var wasWokenUntraced = false
     /// What torpor-container has last reported; nil for an app without a container.
     var container: ContainerRun?
 
@@ -71,6 +76,8 @@ package struct AppRecord {
         restoration = app.restoration
         keepsState = app.keepsStateWhenStopped == true
         isSentAway = app.sentAwayBy != nil
+        wasKilledAsleep = app.wasKilledAsleep == true
+        wasWokenUntraced = app.run.wasWokenUntraced
         container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
     }
 
@@ -92,6 +99,8 @@ package struct AppRecord {
         // Flag 8 says that a digest follows. Records of earlier versions have no digest.
         if let outdatedDigest, outdatedDigest != 0 { more |= 8 }
         if isSentAway { more |= 16 }
+        if wasKilledAsleep { more |= 32 }
+        if wasWokenUntraced { more |= 64 }
         if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
@@ -144,6 +153,8 @@ package struct AppRecord {
         if more & 1 != 0 { container = ContainerRun(from: &record) }
         keepsState = more & 4 != 0
         isSentAway = more & 16 != 0
+        wasKilledAsleep = more & 32 != 0
+        wasWokenUntraced = more & 64 != 0
         let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
         let digest = more & 8 != 0 ? record.take(UInt64.self) : 0
         outdatedDigest = flags & 32 != 0 ? digest : nil
@@ -193,6 +204,8 @@ package struct AppRecord {
         app.restoration = restoration
         if keepsState { app.keepsStateWhenStopped = true }
         if isSentAway { app.sentAwayBy = "" }
+        if wasKilledAsleep { app.wasKilledAsleep = true }
+        if wasWokenUntraced { app.run.wasWokenUntraced = true }
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

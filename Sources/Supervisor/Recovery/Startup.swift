@@ -171,6 +171,9 @@ extension Supervisor {
                     let app = configuration.apps.first { runtime.logs + "/" + $0.name + ".log" == path }
                     return app.map { LogFile(path: path, limits: LogLimits($0)) }
                 }
+                if batch.hasLosses {
+                    batch.forgetLosses(exceptOf: configuration.apps.map { runtime.logs + "/" + $0.name + ".log" })
+                }
                 // Their apps may write nothing for long.
                 for app in configuration.apps where batch.hasLosses {
                     batch.reportLoss(of: LogFile(path: runtime.logs + "/" + app.name + ".log", limits: LogLimits(app)))

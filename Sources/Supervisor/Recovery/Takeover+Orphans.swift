@@ -21,6 +21,12 @@ final class OrphanApp {
     init(tree: ProcessTree) { place = .tree(tree) }
     init(cgroup: String) { place = .cgroup(cgroup) }
 
+    /// The name of the app; nil if only the cgroup is known.
+    var app: String? {
+        if case .tree(let tree) = place { return tree.tag.app }
+        return nil
+    }
+
     /// The pid of the main process; nil if only the cgroup is known.
     var pid: Int32? {
         if case .tree(let tree) = place { return tree.main.pid }
@@ -127,4 +133,12 @@ extension Takeover {
 
     /// Whether the process was the main process of an orphan.
     func leftOverExited(pid: Int32) -> Bool { leftOver.contains { $0.pid == pid } }
+}
+
+extension Supervisor {
+    /// The names of the removed apps whose processes an earlier torpord has left, and which are being ended, as far as
+    /// they are known.
+    package var removedAppsEnding: [String] {
+        Set(takeover.leftOver.compactMap(\.app)).filter { coordinator.id(of: $0) == nil }.sorted()
+    }
 }

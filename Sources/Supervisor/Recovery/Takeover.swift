@@ -410,15 +410,7 @@ final class Takeover: ShellRoom {
         let machine = coordinator.machine(app.id)
         let undone = app.undone
         app.undone = []
-        if undone.contains(.ended), !machine.isAlive {
-            note(
-                app,
-                machine.lastEnding.map { EventKind($0) } ?? .failed,
-                to: AppState.notRunning.rawValue,
-                text: "ended while torpord was being replaced",
-                reason: machine.lastEnding?.rawValue
-            )
-        }
+        if undone.contains(.ended), !machine.isAlive { reportEnding(of: app, machine) }
         if app.channel != nil, machine.isAlive { supervisor.appSockets.expectReturn(of: app) }
         if let tree = app.run.tree, tree.main != tree.leader, app.run.exitRecord == nil { supervisor.watchMain(app) }
         for action in machine.actionsToRepeat(undone) {

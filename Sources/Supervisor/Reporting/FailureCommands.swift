@@ -16,12 +16,12 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Apps with a failure whose commands have not begun, in the order in which they failed.
     private var queue: [AppRuntime] = []
-    /// The number of apps whose commands run now.
-    private var running = 0
+    /// Apps whose commands have begun and wait for a place again: they lost theirs when a command was killed.
+    private var resuming: [AppRuntime] = []
+    private var places = FailurePlaces()
 
-    /// The maximum number of apps whose commands run at the same time: if all apps of a machine fail at once, their
-    /// commands must not take it over.
-    private static let most = 8
+    /// The name of the commands, as the configuration names them.
+    static let names = "on_failure"
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -43,6 +43,7 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
 
     func forget(_ app: AppRuntime) {
         queue.removeAll { $0 === app }
+        resuming.removeAll { $0 === app }
         app.failures?.waiting = nil
         if let run = app.failures?.run { supervisor.launcher.cancel(run, of: app) }
     }
@@ -57,24 +58,53 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
     }
 
     /// The end of a text, without control characters: an environment has little room, and no NUL.
-    private static func shortened(_ text: String) -> String {
+    static func shortened(_ text: String) -> String {
         var scalars = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars.suffix(1_000) where scalar.value >= 0x20 || scalar == "\t" {
+        for scalar in text.unicodeScalars.suffix(1_000)
+        where scalar == "\t" || scalar.properties.generalCategory != .control {
             scalars.append(scalar)
         }
         return String(scalars)
     }
 
     private func beginNext() {
-        while running < Self.most, let index = queue.firstIndex(where: { $0.failures?.isRunning != true }) {
+        while let index = resuming.firstIndex(where: { places.isFree(for: $0.failures?.user ?? "") }) {
+            let app = resuming.remove(at: index)
+            guard let failures = app.failures, let rest = failures.rest else { continue }
+            failures.rest = nil
+            takePlace(failures)
+            runAll(rest.commands, of: app, failures, rest.failure)
+        }
+        while let index = queue.firstIndex(where: mayBegin) {
             let app = queue.remove(at: index)
             guard let failures = app.failures, let failure = failures.waiting else { continue }
             failures.waiting = nil
             failures.isRunning = true
-            running += 1
+            failures.user = user(of: app)
+            takePlace(failures)
             let commands = app.specification.onFailure.filter { failure.isFinal || $0.each }
             runAll(commands[...], of: app, failures, failure)
         }
+    }
+
+    private func mayBegin(_ app: AppRuntime) -> Bool {
+        app.failures?.isRunning != true && places.isFree(for: user(of: app))
+    }
+
+    private func user(of app: AppRuntime) -> String { app.specification.user ?? "" }
+
+    private func takePlace(_ failures: AppFailures) {
+        failures.hasPlace = true
+        places.take(for: failures.user)
+    }
+
+    /// Gives the place of an app, if it has one, to the next app.
+    private func leavePlace(_ failures: AppFailures) {
+        if failures.hasPlace {
+            failures.hasPlace = false
+            places.giveBack(for: failures.user)
+        }
+        loop.later { [weak self] in self?.beginNext() }
     }
 
     private func runAll(
@@ -86,7 +116,11 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
         failures.run = nil
         guard let command = commands.first, app.isListed, !isEnding else {
             failures.isRunning = false
-            running -= 1
+            return leavePlace(failures)
+        }
+        guard failures.hasPlace else {
+            failures.rest = (commands, failure)
+            resuming.append(app)
             return loop.later { [weak self] in self?.beginNext() }
         }
         let others = commands.dropFirst()
@@ -97,17 +131,27 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
                 hook.command = try supervisor.settings.filled(hook.command, of: app)
             }
         } catch {
-            note(app, .hookFailed, text: "on_failure: \(error)")
+            note(app, .hookFailed, text: "\(Self.names): \(error)")
             return runAll(others, of: app, failures, failure)
         }
         var hasEnded = false
-        let run = supervisor.launcher.run(hook, named: "on_failure", of: app, variables: failure.variables) {
-            [weak self] problem in
-            hasEnded = true
-            guard let self else { return }
-            if let problem, app.isListed { note(app, .hookFailed, text: problem) }
-            runAll(others, of: app, failures, failure)
-        }
+        let run = supervisor.launcher.run(
+            hook,
+            named: Self.names,
+            of: app,
+            variables: failure.variables,
+            onKill: { [weak self] in
+                // A killed command may hang in the kernel, for example on a disk. It must not keep the commands of
+                // other apps from running.
+                self?.leavePlace(failures)
+            },
+            { [weak self] problem in
+                hasEnded = true
+                guard let self else { return }
+                if let problem, app.isListed { note(app, .hookFailed, text: problem) }
+                runAll(others, of: app, failures, failure)
+            }
+        )
         if !hasEnded { failures.run = run }
     }
 }
@@ -124,8 +168,15 @@ private struct Failure {
 private final class AppFailures {
     /// The newest failure whose commands have not begun.
     var waiting: Failure?
-    /// Whether commands run.
+    /// Whether commands have begun and the last one has not ended.
     var isRunning = false
+    /// The user whose place the commands have.
+    var user = ""
+    /// Whether the running command is one of those that may run at the same time. A killed command is not, even if it
+    /// has not ended.
+    var hasPlace = false
+    /// The commands that follow a killed one, while they wait for a place.
+    var rest: (commands: ArraySlice<FailureCommand>, failure: Failure)?
     /// The command that runs now.
     var run: HookRun?
 }

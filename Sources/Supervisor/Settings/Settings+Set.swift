@@ -225,13 +225,17 @@ extension Settings {
         guard machine.isAlive else { return nil }
         let settings = names.compactMap { app.specification.setting($0) }
         if settings.contains(where: \.restart) { return "\(app.name) is restarted with it" }
-        let atLaunch = names.filter((app.next ?? app.specification).settingsAtLaunch.contains)
+        let specification = app.next ?? app.specification
+        let atLaunch = names.filter(specification.settingsAtLaunch.contains)
         let isHeard = settings.contains { hears(app, $0.identity ? .identityDidChange : .settingsDidChange) }
         if !atLaunch.isEmpty {
             let verb = atLaunch.count == 1 ? "takes effect" : "take effect"
             return "\(Self.list(atLaunch)) \(verb) at the next launch of \(app.name): ‘torpor restart \(app.name)’"
         }
         if isHeard { return machine.state == .suspended ? "\(app.name) is told when it wakes" : "\(app.name) is told" }
+        if specification.settingsAtFailure.isSuperset(of: names) {
+            return "\(Self.list(names)) \(names.count == 1 ? "is" : "are") for the next command of on_failure"
+        }
         return "\(app.name) is not told: it has no delegate, and no signal for settingsDidChange"
     }
 

@@ -140,13 +140,16 @@ struct Manager {
     /// whether they were, continues without a warning.
     func warnOfEdits() {
         guard let reply = try? call(.describe, deadline: Clock.monotonic() + .seconds(2)),
-            (try? SupervisorInfo(json: reply))?.configurationDiffers == true
+            let info = try? SupervisorInfo(json: reply), info.configurationDiffers
         else { return }
-        Complaint.say(
-            "the configuration on disk differs from the one in force: ‘torpor apply’ loads it, ‘torpor apply --diff’ shows "
-                + "the difference",
-            .warning
-        )
+        // It may have been mended since torpord read it.
+        let sentence =
+            info.configurationFailure == nil
+            ? "the configuration on disk differs from the one in force: ‘torpor apply’ loads it, ‘torpor apply --diff’ "
+                + "shows the difference"
+            : "the configuration on disk was not valid when the supervisor last read it, so the previous one stays in "
+                + "force: ‘torpor check’ says what is wrong, ‘torpor apply’ loads it when it is mended"
+        Complaint.say(sentence, .warning)
     }
 
     /// Decodes a reply. If that fails, the error says that the daemon may be of another version.

@@ -13,7 +13,7 @@ import TorporAPI
         launch = "on-demand"
         sockets = [{ stream = "@D/far/web.sock" }]
 
-        """ + Apps.sleeper("near", "launch = \"on-demand\"")
+        """ + Apps.sleeper("near", "launch = \"on-demand\"\nsockets = [{ stream = \"@D/other/near.sock\" }]")
 
     private static func path(_ daemon: Daemon) -> String { daemon.directory + "/far/web.sock" }
 

@@ -122,4 +122,62 @@ import TorporAPI
             try daemon.eventually("the command of a removed app is gone") { !File.exists("/proc/\(command)") }
         }
     }
+
+    /// A command that does not end when it is killed, as one that hangs in the kernel: until its child lets go of it, the
+    /// kernel tells its end only to that, which traces it (ptrace(2)). The argument says which command it is.
+    private static let hang = """
+        import ctypes, os, sys, time
+        folder = os.path.dirname(os.path.abspath(__file__))
+        libc, own = ctypes.CDLL(None), os.getpid()
+        libc.prctl(0x59616d61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, for Yama
+        if os.fork() == 0:
+            os.setsid()
+            result = libc.ptrace(0x4206, own, None, None)  # PTRACE_SEIZE
+            with open(folder + "/new." + sys.argv[1], "w") as file: file.write(str(own if result == 0 else 0))
+            os.rename(folder + "/new." + sys.argv[1], folder + "/traced." + sys.argv[1])
+            while os.path.exists(folder) and not os.path.exists(folder + "/go"): time.sleep(0.01)
+            os._exit(0)
+        time.sleep(1000)
+        """
+
+    @Test("that were killed and do not end keep those of other apps from running no longer")
+    func hanging() throws {
+        let web = """
+            [defaults]
+            launch = "on-demand"
+            restart = "never"
+            [apps.web]
+            exec = ["/bin/false"]
+            on_failure = ["/bin/sh", "@D/tell.sh", "x"]
+
+            """
+        let hung = (0..<8).map { index in
+            """
+            [apps.hung\(index)]
+            exec = ["/bin/false"]
+            on_failure = [{ command = ["/usr/bin/python3", "-S", "@D/hang.py", "\(index)"], deadline = "1h" }]
+
+            """
+        }
+        try withDaemon(web + hung.joined(), files: ["tell.sh": Self.tell, "hang.py": Self.hang]) { daemon in
+            defer { try? File.write(daemon.directory + "/go", "") }
+            for index in 0..<8 { _ = try daemon.verb(.start, "hung\(index)") }
+            func traced() -> [Int32] {
+                (0..<8).compactMap { Int32((try? File.readString(daemon.directory + "/traced.\($0)")) ?? "") }
+            }
+            try daemon.eventually("all places are taken") { traced().count == 8 }
+            let pids = traced()
+            // Some containers forbid ptrace.
+            guard !pids.contains(0) else { return }
+            _ = try daemon.verb(.start, "web")
+            try daemon.eventually("it has failed") { try daemon.summary("web").lastExit?.reason == "exit-failure" }
+            #expect(Self.told(daemon).isEmpty)
+            // Their commands are killed, but all of them are still there.
+            try daemon.apply(web)
+            try daemon.eventually("its command runs") { !Self.told(daemon).isEmpty }
+            #expect(pids.allSatisfy { File.exists("/proc/\($0)") })
+            try File.write(daemon.directory + "/go", "")
+            try daemon.eventually("they are gone") { !pids.contains { File.exists("/proc/\($0)") } }
+        }
+    }
 }

@@ -230,6 +230,14 @@ import TorporAPI
             #expect(try said("status", "web").contains(warning))
             try File.remove(folder + "/extra.toml")
             #expect(try !said("status", "web").contains(warning))
+            // What cannot be loaded is not said to be.
+            try File.write(folder + "/extra.toml", "[apps.x")
+            _ = try said("apply")
+            let advice = try said("restart", "web")
+            #expect(!advice.contains(warning) && advice.contains("‘torpor check’ says what is wrong"), "\(advice)")
+            try File.write(folder + "/extra.toml", Apps.sleeper("extra"))
+            _ = try said("apply")
+            #expect(try !said("restart", "web").contains("torpor check"))
         }
     }
 
@@ -304,32 +312,48 @@ import TorporAPI
         }
     }
 
+    /// The lines that an apply which waits for long has written when it is so; then it is ended.
+    private func said(
+        _ daemon: Daemon,
+        _ what: String,
+        until isSo: ([String]) -> Bool
+    ) throws -> [String] {
+        let output = daemon.directory + "/said"
+        let words = [Built.path("torpor"), "apply", "--timeout", "10min", "--socket", daemon.socket]
+        let pid = try Spawn.start(words, environment: [:], output: output)
+        defer {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+        }
+        func lines() -> [String] {
+            ((try? File.readString(output)) ?? "").split(separator: "\n").map(String.init)
+        }
+        try daemon.eventually(what) { isSo(lines()) }
+        return lines()
+    }
+
     @Test("What a long wait is for is said where there is no terminal too")
     func oneshot() throws {
         try withDaemon(Apps.sleeper("web")) { daemon throws in
             try daemon.configure(Apps.sleeper("web") + Apps.sleeper("job", "type = \"oneshot\""))
-            let (code, output) = try torpor(daemon, "apply", "--timeout", "8s")
-            #expect(code == 1)
-            #expect(
-                output.hasPrefix("job is launching: it is a oneshot app, which is ready once it has ended\n"),
-                "\(output)"
-            )
+            let line = "job is launching: it is a oneshot app, which is ready once it has ended"
+            #expect(try said(daemon, "the wait is explained") { $0.contains(line) }.first == line)
         }
     }
 
     @Test("Of a long wait for many apps the steps of five are said, and that there are more")
     func oneshots() throws {
         let jobs = (1...7).map { "job\($0)" }
+        let steps = jobs.map { "\($0) is launching: it is a oneshot app, which is ready once it has ended" }
+        // The second one if some are launched only when the wait is long already.
+        func isMore(_ line: String) -> Bool { line == "and 2 more" || line.hasPrefix("other apps wait too: ") }
         try withDaemon(Apps.sleeper("web")) { daemon throws in
             try daemon.configure(Apps.sleeper("web") + jobs.map { Apps.sleeper($0, "type = \"oneshot\"") }.joined())
-            let (code, output) = try torpor(daemon, "apply", "--timeout", "8s")
-            #expect(code == 1)
-            let lines = output.split(separator: "\n").map(String.init)
-            let steps = jobs.map { "\($0) is launching: it is a oneshot app, which is ready once it has ended" }
-            #expect(lines.count { steps.contains($0) } == 5, "\(output)")
-            // The second one if some are launched only when the wait is long already.
-            let more = lines.count { $0 == "and 2 more" || $0.hasPrefix("other apps wait too: ") }
-            #expect(more == 1, "\(output)")
+            let lines = try said(daemon, "five are said, and that there are more") { lines in
+                lines.count { steps.contains($0) } >= 5 && lines.contains(where: isMore)
+            }
+            #expect(lines.count { steps.contains($0) } == 5, "\(lines)")
+            #expect(lines.count(where: isMore) == 1, "\(lines)")
         }
     }
 }
