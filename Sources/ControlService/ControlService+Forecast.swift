@@ -54,8 +54,10 @@ extension ControlService {
         }
         if let silent { status.notWokenBy.append("\(BackgroundMode.voip.rawValue) (\(silent))") }
         let unbound = supervisor.wakes.sockets.unbound(of: app)
+        let unreached = supervisor.wakes.sockets.unreached(of: app)
         for socket in app.specification.sockets where socket.wake != .none && unbound.contains(socket.identity) {
-            status.notWokenBy.append("connections to \(socket.plan.address) (torpord cannot listen there)")
+            let reason = unreached.contains(socket.identity) ? "its file is gone" : "torpord cannot listen there"
+            status.notWokenBy.append("connections to \(socket.plan.address) (\(reason))")
         }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
         let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false

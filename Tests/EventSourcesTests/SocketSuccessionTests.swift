@@ -132,7 +132,7 @@ import Testing
         events.wakes.sockets.findLost = { files in
             counts.withLock { $0.append(files.count) }
             disk.wait()
-            return files
+            return LostFiles(gone: files, missing: files)
         }
         let first = try #require(events.sockets("web").first?.descriptor)
         events.wakes.configure()

@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import EventLoop
+import EventSources
 import Linux
 import Supervisor
 import SystemPackage
@@ -109,6 +110,8 @@ private struct FileStamp: Sendable, Hashable {
 extension ControlService {
     /// Replies with a description of this torpord, once the configuration on disk was compared.
     func describe(_ reply: Reply) {
+        // `torpor health` asks for the apps next.
+        supervisor.wakes.sockets.seekLostFiles()
         configurationComparison.ask(supervisor.configuration.sources) { [weak self] isDifferent in
             guard let self else { return }
             var info = self.info

@@ -37,7 +37,11 @@ package final class ListeningSocket {
     var isToldFull = false
     /// The socket's file; nil if the socket has none, or if it is unknown. If another file is at its path, another
     /// program created that file, and torpord must not remove it.
-    private(set) var file: SocketFile?
+    private(set) var file: SocketFile? {
+        didSet { isUnreached = false }
+    }
+    /// Whether the socket's file was gone when torpord last looked, so that no client reaches the running app.
+    var isUnreached = false
 
     /// If at least this fraction of the queue is in use, the queue counts as nearly full.
     private static let nearlyFull = 0.8
@@ -322,7 +326,7 @@ package final class ListeningSocket {
             info.most = Int64(backlog.most)
             if specification.plan.kind == .datagram { info.dropped = Int64(backlog.dropped) }
         }
-        info.trouble = descriptor == nil ? trouble : nil
+        info.trouble = descriptor == nil ? trouble : isUnreached ? "its file is gone" : nil
         return info
     }
 

@@ -15,12 +15,12 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    private lazy var fileLookups = BackgroundWorker(loop, named: "socket files")
+    lazy var fileLookups = BackgroundWorker(loop, named: "socket files")
     /// Whether files of sockets are being looked up, and whether all must be looked up again after that. A lookup may
     /// hang for as long as its disk does, so no more than one question waits.
-    private var (isSeeking, seeksAgain) = (false, false)
+    var (isSeeking, seeksAgain) = (false, false)
     /// Finds those of the files that are gone.
-    var findLost: @Sendable (Set<SocketFile>) -> Set<SocketFile> = { $0.filter(\.isGone) }
+    var findLost: @Sendable (Set<SocketFile>) -> LostFiles = { LostFiles(among: $0) }
     /// The apps that were removed while no torpord ran, and of which processes are left: nearly always none. Read
     /// before torpord ends these processes.
     private lazy var removed = host.leftApps.filter { coordinator.id(of: $0) == nil }.sorted()
@@ -83,7 +83,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Makes policies evaluate the app again, because connections wake an app only at sockets that torpord has bound.
-    private func tellPolicies(_ app: AppRuntime) {
+    func tellPolicies(_ app: AppRuntime) {
         let id = app.id
         loop.later { [weak self] in
             guard let self, self.sets[id] != nil, !self.isEnding else { return }
@@ -91,20 +91,23 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// An error text if a socket of the app is not bound; nil if all are bound, or if they are closed because the app
-    /// has failed or is not owned.
+    /// An error text if a socket of the app is not bound, or has lost its file; nil if clients reach all sockets, or if
+    /// they are closed because the app has failed or is not owned.
     package func trouble(of app: AppRuntime) -> String? {
-        guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return nil }
+        guard isBegun, let set = sets[app.id], set.refused == nil else { return nil }
+        if let socket = set.sockets.first(where: \.isUnreached) { return lostFileTrouble(socket, of: app) }
+        guard set.isTroubled else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil && !$0.isPostponed }
         return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
     }
 
     /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the running app: connections
-    /// reach the app, but do not wake it. Empty until torpord has tried to bind the sockets, and while they are
-    /// closed on purpose.
+    /// reach the app, but do not wake it. Also those that no connection reaches, since their file is gone
+    /// (``unreached(of:)``). Empty until torpord has tried to bind the sockets, and while they are closed on purpose.
     package func unbound(of app: AppRuntime) -> Set<String> {
         guard isBegun, let set = sets[app.id], set.refused == nil else { return [] }
-        return Set(set.sockets.filter { $0.descriptor == nil && $0.trouble != nil }.map(\.specification.identity))
+        let silent = set.sockets.filter { $0.descriptor == nil && $0.trouble != nil || $0.isUnreached }
+        return Set(silent.map(\.specification.identity))
     }
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
@@ -368,44 +371,6 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// The files of the app's bound sockets. Another program may have removed them (``SocketFile/isGone``).
     package func files(of app: AppRuntime) -> [SocketFile] { sockets(of: app).compactMap(\.file) }
-
-    /// Binds again those sockets of apps that do not run whose files another program has removed or replaced: no client
-    /// reaches them, and so none can launch the app. A background thread looks, because a lookup may block.
-    private func seekLostFiles(where isSought: (SocketFile) -> Bool = { _ in true }) {
-        guard !isSeeking else {
-            seeksAgain = true
-            return
-        }
-        var sought: Set<SocketFile> = []
-        for set in sets.values where !machine(set.app).isAlive { sought.formUnion(files(of: set.app).filter(isSought)) }
-        guard !sought.isEmpty else { return }
-        isSeeking = true
-        let (files, findLost) = (sought, findLost)
-        fileLookups.ask {
-            findLost(files)
-        } _: { [weak self] lost in
-            guard let self else { return }
-            isSeeking = false
-            bindLost(lost)
-            guard seeksAgain, !isEnding else { return }
-            seeksAgain = false
-            seekLostFiles()
-        }
-    }
-
-    private func bindLost(_ lost: Set<SocketFile>) {
-        guard !lost.isEmpty, !isEnding else { return }
-        for set in Array(sets.values) where !machine(set.app).isAlive {
-            let unreached = set.sockets.filter { $0.file.map(lost.contains) ?? false }
-            guard !unreached.isEmpty else { continue }
-            for socket in unreached {
-                close(socket)
-                bind(socket, of: set.app)
-            }
-            look(set)
-        }
-        arrangeRetry()
-    }
 
     /// Closes the app's Unix sockets, with everything queued at them, so that the next launch binds new sockets. Call
     /// this before a launch with other permissions: the app may have queued descriptors there of files that it may no

@@ -47,6 +47,16 @@ package struct SocketFile: Hashable, Sendable {
         return UInt64(UInt32(truncatingIfNeeded: status.inode)) == inode
     }
 
+    /// Whether nothing is at the path. Like ``isGone``, may block.
+    var isMissing: Bool {
+        do throws(Errno) {
+            _ = try File.status(path, followLinks: false)
+            return false
+        } catch {
+            return error == .noSuchFileOrDirectory
+        }
+    }
+
     /// Whether the file was removed or replaced, so that no client reaches the socket. Looks the path up, which may
     /// block: never call this on the event loop.
     package var isGone: Bool {

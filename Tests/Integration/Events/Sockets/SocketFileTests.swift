@@ -42,6 +42,28 @@ import TorporAPI
         }
     }
 
+    @Test("If it is removed while the app is suspended, health and status say so, and a restart binds the socket again")
+    func asleep() throws {
+        try withDaemon(Self.toml, files: SocketServer.files) { daemon in
+            func health() throws -> (code: Int32, output: String) {
+                try Spawn.run([Built.path("torpor"), "health", "web", "--socket", daemon.socket])
+            }
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            #expect(try health().code == 0)
+            try File.remove(Self.path(daemon))
+            try daemon.eventually("it is missed") {
+                let (code, output) = try health()
+                return code == 1 && output.contains("web is not reached by clients at \(Self.path(daemon))")
+            }
+            let status = try daemon.status("web")
+            #expect(status.notWokenBy == ["connections to \(Self.path(daemon)) (its file is gone)"])
+            try daemon.done(.restart, "web")
+            #expect(try health().code == 0)
+            try expectServed(daemon)
+        }
+    }
+
     @Test("If it is removed while torpord is away, the socket is bound again", arguments: [false, true])
     func away(runs: Bool) throws {
         try withDaemon(Self.toml, files: SocketServer.files) { daemon in
