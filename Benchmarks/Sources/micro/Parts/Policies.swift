@@ -129,6 +129,7 @@ private final class AdviceTaker: PolicyChainDelegate {
     }
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)]) {}
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool) { said = sentence }
+    func policy(_ slot: PolicySlot, wrote line: String) { said = line }
     func policiesChanged() {}
 }
 
