@@ -29,6 +29,7 @@ let package = Package(
         .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
         .executable(name: "torpor-protect", targets: ["torpor-protect"]),
+        .executable(name: "torpor-verbs", targets: ["torpor-verbs"]),
         .executable(name: "torpor-verify", targets: ["torpor-verify"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
@@ -92,13 +93,13 @@ let package = Package(
         // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
         .systemLibrary(name: "CNCurses", providers: [.apt(["libncurses-dev"])]),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
-        // For torpor and torpor-verify alone.
+        // For torpor-verbs and torpor-verify alone.
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-fno-exceptions"])]),
-        // For torpor alone.
+        // For torpor-verbs alone.
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
         .target(name: "CWebAssets", exclude: ["assets"]),
@@ -107,8 +108,8 @@ let package = Package(
         .target(
             name: "Configuration",
             dependencies: [
-                "Bundles", "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TransferProtocol",
-                "WireText",
+                "Bundles", "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TorporAPI",
+                "TransferProtocol", "WireText",
             ]
         ),
         .target(
@@ -128,7 +129,7 @@ let package = Package(
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
                 "torpor-keeper",
                 "torpor-policy-host",
-                "torpor-desktop", "torpor-protect", "torpor-transfer", "torpor-verify", "torpord",
+                "torpor-desktop", "torpor-protect", "torpor-transfer", "torpor-verbs", "torpor-verify", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
@@ -165,6 +166,11 @@ let package = Package(
                 "Linux", "Location", "LoginManager", "Mailbox", "PathWatch", "Permissions", "Processes", "Schedules",
                 "Store", "SystemBus", "TorporAPI", "Varlink", "WireText",
             ]
+        ),
+        // What torpor and torpor-verbs share: the everyday verbs, and how all verbs ask and speak.
+        .target(
+            name: "EverydayVerbs",
+            dependencies: ["CommandLinePages", "Linux", "TorporAPI", "Varlink", "WireText"]
         ),
         // Every parser as a function of bytes, with what must hold of it: for Fuzz/ and for the tests.
         .target(
@@ -297,26 +303,10 @@ let package = Package(
             dependencies: ["TorporApp"],
             path: "Examples/swift-notes/Sources/swift-notes"
         ),
+        // The everyday verbs: what else it links, each of them would load.
         .executableTarget(
             name: "torpor",
-            dependencies: [
-                "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration",
-                "DesktopEntries", "Importing",
-                "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys", "StateDocuments",
-                "Telemetry",
-                "TopView", "TorporAPI",
-                "TransferProtocol", "Varlink",
-                "WireText",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: [
-                // This pass of Swift 6.3 takes more than ten minutes for each loop of torpor top that asks the supervisor,
-                // and nothing here needs it.
-                .unsafeFlags(
-                    ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"],
-                    .when(configuration: .release)
-                )
-            ],
+            dependencies: ["CommandLinePages", "EverydayVerbs", "Linux", "TorporAPI"],
             linkerSettings: sharedRuntime
         ),
         .executableTarget(
@@ -423,6 +413,29 @@ let package = Package(
             dependencies: ["DataProtection", "Linux", "Varlink", "WireText"],
             linkerSettings: sharedRuntime
         ),
+        // All other verbs.
+        .executableTarget(
+            name: "torpor-verbs",
+            dependencies: [
+                "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration",
+                "DesktopEntries", "EverydayVerbs", "Importing",
+                "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys", "StateDocuments",
+                "Telemetry",
+                "TopView", "TorporAPI",
+                "TransferProtocol", "Varlink",
+                "WireText",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: [
+                // This pass of Swift 6.3 takes more than ten minutes for each loop of torpor top that asks the supervisor,
+                // and nothing here needs it.
+                .unsafeFlags(
+                    ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"],
+                    .when(configuration: .release)
+                )
+            ],
+            linkerSettings: sharedRuntime
+        ),
         // In release without what nothing calls: it is started before each launch of an app of a bundle.
         .executableTarget(
             name: "torpor-verify",
@@ -483,7 +496,9 @@ let package = Package(
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
         .testTarget(
             name: "BundlesTests",
-            dependencies: ["BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor"],
+            dependencies: [
+                "BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor", "torpor-verbs",
+            ],
             exclude: ["hostile.py", "killer.c"]
         ),
         .testTarget(
@@ -680,10 +695,11 @@ let shell: Set = [
 /// rather than quick.
 let commands: Set = [
     "Alerts", "AppConnection", "Bluetooth", "BundleSeals", "Bundles", "CalendarTime", "CommandLinePages",
-    "Configuration", "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "Importing",
+    "Configuration", "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "EverydayVerbs",
+    "Importing",
     "Location", "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules",
     "ServiceManager", "StateDocuments", "SystemBus", "Telemetry", "TopView", "TransferProtocol", "TransferRules",
-    "Transfers", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+    "Transfers", "torpor", "torpor-desktop", "torpor-protect", "torpor-verbs", "torpor-verify",
 ]
 /// Without these, the linker keeps each public function, though no other module of the program calls it.
 let droppable = ["-Xfrontend", "-internalize-at-link", "-Xfrontend", "-function-sections"]

@@ -2,6 +2,7 @@
 
 import Lifecycle
 import Permissions
+import WireText
 
 /// Creates the apps from the drafts, and resolves the names of apps in `requires` and `after`.
 struct Resolver {

@@ -2,6 +2,7 @@
 
 public import Lifecycle
 public import Permissions
+import WireText
 
 /// The configuration of one app. The values are checked, and missing values are replaced by defaults.
 ///

@@ -88,7 +88,7 @@ import Testing
     @Test("Each of Torpor's words for those of others is in a page")
     func synonyms() throws {
         let source = try String(
-            contentsOfFile: Sources.root + "/Sources/torpor/Shared/HelpWords.swift",
+            contentsOfFile: Sources.root + "/Sources/torpor-verbs/Shared/HelpWords.swift",
             encoding: .utf8
         )
         let table = source.components(separatedBy: "] = [\n").dropFirst().first?.components(separatedBy: "\n    ]")
