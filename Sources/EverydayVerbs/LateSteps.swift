@@ -16,6 +16,8 @@ package final class LateSteps: Sendable {
         var isLate = false
         var saidThatMore = false
         var isOver = false
+        /// Whether a thread waits for the time.
+        var isWatched = false
 
         mutating func say(_ app: String, _ line: String) {
             guard said[app] != nil || said.count < LateSteps.most else { return }
@@ -35,12 +37,17 @@ package final class LateSteps: Sendable {
 
     private let state = Monitor(State())
 
-    package init(after silence: Duration) {
-        let state = state
-        let end = Clock.monotonic() + silence
+    private let deadline: Duration
+
+    package init(after silence: Duration) { deadline = Clock.monotonic() + silence }
+
+    /// Starts the thread that says the steps once the time is over. There is none before the first step: most verbs
+    /// are done without one.
+    private func watch() {
+        let (state, deadline) = (state, deadline)
         // If no thread can be started, nothing is said, and the wait continues.
         try? WorkerThread.start(named: "steps") {
-            guard state.wait(until: end, for: { state, _ in state.isOver ? true : nil }) == nil else { return }
+            guard state.wait(until: deadline, for: { state, _ in state.isOver ? true : nil }) == nil else { return }
             state.withLock { state in
                 guard !state.isOver else { return }
                 state.isLate = true
@@ -56,6 +63,12 @@ package final class LateSteps: Sendable {
     ///
     /// - Parameter line: what the verb waits for; nil if the step explains no wait, or was said.
     package func note(_ app: String, _ line: String?) {
+        let isFirst = state.withLock { state in
+            guard !state.isOver, line != nil, !state.isWatched else { return false }
+            state.isWatched = true
+            return true
+        }
+        if isFirst { watch() }
         state.withLock { state in
             guard !state.isOver else { return }
             if state.isLate {

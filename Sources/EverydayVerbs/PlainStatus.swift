@@ -22,13 +22,14 @@ package struct PlainStatus {
             return try Manager(options).warnOfEdits()
         }
         let manager = try Manager(options)
+        let only = try replyAboutOne(manager)
         // Print an array if the arguments could match several apps, even if only one matches.
-        let (names, isOne) = try manager.names(of: apps)
+        let (names, isOne) = only == nil ? try manager.names(of: apps) : (apps, true)
         var documents: [JSON] = []
         var pages: [String] = []
         var isDown = false
         for name in names {
-            let reply = try manager.call(.status(app: name))
+            let reply = try only ?? manager.call(.status(app: name))
             var status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
             var reading = JournalReading()
             reading.complete(&status)
@@ -48,6 +49,27 @@ package struct PlainStatus {
         }
         manager.warnOfEdits()
         if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
+    }
+
+    /// The reply about the only app that is named; nil if other apps are meant too, or the supervisor must be asked
+    /// which ones.
+    private func replyAboutOne(_ manager: Manager) throws(Failure) -> JSON? {
+        guard apps.count == 1 else { return nil }
+        var isRefused = false
+        do throws(Failure) {
+            let reply = try manager.call(
+                .status(app: apps[0]),
+                onError: { _, _ in
+                    isRefused = true
+                    return Failure(status: .unknown)
+                }
+            )
+            // For a template with one instance, the reply is about that instance.
+            return reply["status"]?["name"]?.stringValue == apps[0] ? reply : nil
+        } catch {
+            guard isRefused else { throw error }
+            return nil
+        }
     }
 
     /// The app's last events. Empty if they cannot be read, because the rest of the status is still useful.
