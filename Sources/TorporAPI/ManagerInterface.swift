@@ -523,7 +523,7 @@ public enum ManagerInterface {
         )
 
         # What a verb did to one app. When ok is false, message says why and what to do. never_woken is whether no event
-        # wakes the app; null if it is not suspended.
+        # wakes the app; null if it is not suspended. If none does, required_by are the apps whose use brings it back.
         type Result (
           app: string,
           ok: bool,
@@ -531,7 +531,8 @@ public enum ManagerInterface {
           pid: ?int,
           message: ?string,
           error: ?string,
-          never_woken: ?bool
+          never_woken: ?bool,
+          required_by: ?[]string
         )
 
         # What this machine offers or lacks; message says what the lack costs.
