@@ -90,7 +90,7 @@ fuzz: deps ## Run libFuzzer on every parser (MINUTES=3 for all together; TARGET=
 
 screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a fleet of apps (six minutes)
 	@scripts/install-packages $(BROWSER)
-	@for product in torpord torpor-keeper torpor torpor-web; do $(SWIFT) build --product $$product || exit 1; done
+	@for product in torpord torpor-keeper torpor torpor-verbs torpor-web; do $(SWIFT) build --product $$product || exit 1; done
 	scripts/screenshots-web
 
 test-parts: ## Make the trees in which test-deb, test-demonstrations, test-systemd, test-vm and test-cluster run (root)
