@@ -157,12 +157,15 @@ extension ControlService {
         return "it has no connection"
     }
 
-    /// Looks whether the app's main process is stopped although torpord did not stop it.
+    /// Notes whether the app's main process is stopped although torpord did not stop it. Called when the app's usage was
+    /// just read, which shows it without reading another file, except for a container.
     func inspectStop(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         var isStopped = false
         if machine.state != .suspended, machine.transition == nil, let tree = app.run.tree {
-            isStopped = (try? ProcFS.stat(tree.addressee.pid))?.state == "T"
+            isStopped =
+                tree.isContainer
+                ? (try? ProcFS.stat(tree.addressee.pid))?.state == "T" : app.run.usage.isMainStopped
         }
         if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
     }

@@ -318,7 +318,7 @@ package final class ControlService: ShellRoom, ClientService {
             (app.run.usage, app.run.sampledAt) = (usage, loop.now)
         }
         for app in living {
-            supervisor.processControl.checkStillSuspended(app)
+            if !app.run.usage.isStopped { supervisor.processControl.checkStillSuspended(app) }
             inspectStop(app)
         }
     }
@@ -406,9 +406,9 @@ package final class ControlService: ShellRoom, ClientService {
     private func status(_ app: AppRuntime) -> AppStatus {
         if let tree = app.run.tree, app.run.usage.processes < Self.mostProcesses || isUsageOld(app) {
             (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)
+            inspectStop(app)
         }
         supervisor.processControl.checkStillSuspended(app)
-        inspectStop(app)
         let machine = coordinator.machine(app.id)
         let specification = app.specification
         let now = loop.now

@@ -12,6 +12,10 @@ public struct Usage: Hashable, Sendable {
     public var processorTime: Duration
     /// The number of processes.
     public var processes: Int
+    /// Whether the main process was stopped by a signal when it was read.
+    public var isMainStopped = false
+    /// Whether all processes were read, and each was stopped by a signal.
+    public var isStopped = false
 
     /// No usage at all.
     public static let none = Usage(memoryBytes: 0, processorTime: .zero, processes: 0)
@@ -60,6 +64,7 @@ extension ProcessTree {
         if listing.leftOut > 0 {
             // Too many to read them all: take the others to be like those that were read.
             look.usage.processes += listing.leftOut
+            look.usage.isStopped = false
             if cgroupPath.flatMap({ Cgroup.number($0, "memory.current") }) == nil {
                 let read = UInt64(max(1, listing.members.count))
                 look.usage.memoryBytes = look.usage.memoryBytes / read &* UInt64(look.usage.processes)
@@ -82,6 +87,8 @@ extension ProcessTree {
 
     private func look(at members: [ProcessStat], _ known: Duration? = nil) -> (usage: Usage, members: [Identity]) {
         var usage = Usage(summing: members)
+        usage.isMainStopped = members.contains { $0.state == "T" && $0.pid == main.pid }
+        usage.isStopped = usage.isMainStopped && members.allSatisfy { $0.state == "T" }
         if let cgroupPath {
             if let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
             if let time = known ?? processorTime() { usage.processorTime = time }
