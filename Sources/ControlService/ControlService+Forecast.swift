@@ -157,15 +157,13 @@ extension ControlService {
         return "it has no connection"
     }
 
-    /// Notes whether the app's main process is stopped although torpord did not stop it. Called when the app's usage was
-    /// just read, which shows it without reading another file, except for a container.
-    func inspectStop(_ app: AppRuntime) {
+    /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
+    /// stopped when it was read just now; nil if it was not read.
+    func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
         let machine = coordinator.machine(app.id)
         var isStopped = false
         if machine.state != .suspended, machine.transition == nil, let tree = app.run.tree {
-            isStopped =
-                tree.isContainer
-                ? (try? ProcFS.stat(tree.addressee.pid))?.state == "T" : app.run.usage.isMainStopped
+            isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")
         }
         if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
     }

@@ -62,9 +62,14 @@ enum MachineHints {
     /// `/`.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
+        let words = draft.specification.exec.filter { word in
+            word.utf8.contains(UInt8(ascii: ".")) && !word.hasPrefix("/") && !word.hasPrefix("-")
+        }
+        // Few apps have such an argument, and a path is slow to make.
+        guard !words.isEmpty else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))
         guard folder != "/" else { return }
-        for word in draft.specification.exec where !word.hasPrefix("/") && !word.hasPrefix("-") && word.contains(".") {
+        for word in words {
             let path = Path.join(folder, word)
             let name = path.split(separator: "/").last.map(String.init) ?? path
             guard system.names(Path.folder(path))?.contains(name) == true else { continue }
