@@ -10,11 +10,11 @@ extension ManagerInterface {
         // Bytes, not characters: a supervisor that just started answers its first call only after this.
         let text = Array(description.utf8)
         // Only "method" at the beginning of a line, because a comment may contain that word too.
-        let start = Array("\nmethod ".utf8)
+        let start = Array("method ".utf8)
         var place = 0
-        while place + start.count < text.count {
-            guard text[place] == start[0], text[place..<(place + start.count)].elementsEqual(start) else {
-                place += 1
+        while place < text.count {
+            guard text[place...].starts(with: start) else {
+                place = text[place...].firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? text.count
                 continue
             }
             let name = text[(place + start.count)...].prefix { $0 != UInt8(ascii: "(") }

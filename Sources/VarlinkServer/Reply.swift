@@ -43,7 +43,7 @@ public struct VarlinkInterface: Hashable, Sendable {
         let isBetweenWords = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "(") }
         var start = 0
         while start < text.count {
-            let line = text[start...].prefix { $0 != UInt8(ascii: "\n") }
+            let line = text[start..<(text[start...].firstIndex(of: UInt8(ascii: "\n")) ?? text.count)]
             start = line.endIndex + 1
             let words = line.drop(while: isBetweenWords)
             guard words.starts(with: "method".utf8), let next = words.dropFirst(6).first, isBetweenWords(next) else {

@@ -380,8 +380,10 @@ package enum Path {
     /// The normal form of a path: `.` and empty components are removed, and each `..` removes the component before it.
     static func normal(_ path: String) -> String {
         var parts: [Substring] = []
-        let isAbsolute = path.hasPrefix("/")
-        for part in path.split(separator: "/") where part != "." {
+        let slash = UInt8(ascii: "/")
+        let isAbsolute = path.utf8.first == slash
+        // Bytes, as the kernel separates them: a slash also ends a component if a combining character follows.
+        for part in path.utf8.split(separator: slash).map(Substring.init) where part != "." {
             if part == "..", let last = parts.last, last != ".." {
                 parts.removeLast()
             } else if part != ".." || !isAbsolute {

@@ -52,16 +52,18 @@ public struct Pressure: Hashable, Sendable {
         let average: UInt32
         let total: UInt64
 
-        init?(_ kind: Substring, in text: String) {
+        init?(_ kind: String, in text: String) {
             // A line looks like this: some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
-            for line in text.split(separator: "\n") {
-                let words = line.split(separator: " ")
-                guard words.first == kind else { continue }
-                guard let average = words.first(where: { $0.hasPrefix("avg10=") }),
-                    let average = hundredths(average.dropFirst(6))
+            // Bytes, not characters: this is read every few seconds.
+            for line in text.utf8.split(separator: UInt8(ascii: "\n")) where line.starts(with: kind.utf8) {
+                let words = line.split(separator: UInt8(ascii: " "))
+                guard words.first?.count == kind.utf8.count else { continue }
+                guard let average = words.first(where: { $0.starts(with: "avg10=".utf8) }),
+                    let average = hundredths(Substring(average.dropFirst(6)))
                 else { return nil }
                 self.average = average
-                total = words.first { $0.hasPrefix("total=") }.flatMap { UInt64($0.dropFirst(6)) } ?? 0
+                let total = words.first { $0.starts(with: "total=".utf8) }
+                self.total = total.flatMap { UInt64(Substring($0.dropFirst(6))) } ?? 0
                 return
             }
             return nil

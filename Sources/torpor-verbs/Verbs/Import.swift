@@ -71,7 +71,7 @@ struct Import: ParsableCommand {
         tree.environmentName = env
         tree.hasPrograms = programs
         tree.profiles = profile
-        let target = output.map(ImportFiles.absolute)
+        let target = try output.map(ImportFiles.target)
         if let target, !force, ImportFiles.isTaken(target) {
             throw Failure(status: .usage, message: "\(target) exists: name another file, or overwrite it with --force")
         }
@@ -232,6 +232,18 @@ enum ImportFiles {
         var path = path
         while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path
+    }
+
+    /// The absolute path of a file that is to be written, with symlinks resolved. A symlink that another user has made
+    /// is refused: it may lead to a file of this user or of root.
+    static func target(_ path: String) throws(Failure) -> String {
+        if let link = try? File.status(path, followLinks: false), link.kind == .link,
+            link.uid != 0, link.uid != Users.effectiveUID
+        {
+            let words = "\(path) is a link of another user: remove it, or write to another file"
+            throw Failure(status: .usage, message: Terminal.harmless(words))
+        }
+        return absolute(path)
     }
 
     static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }

@@ -38,6 +38,7 @@ struct Init: ParsableCommand {
         if !force, ImportFiles.isTaken(file) {
             throw Failure(status: .usage, message: "\(file) exists: edit it, or overwrite it with --force")
         }
+        _ = try ImportFiles.target(file)
         let asks = !yes && !json && ThisProcess.isTerminal(0) && ThisProcess.isTerminal(1)
         let sources = Self.sources(in: folder)
         let made = try imported(sources, file, asks: asks) ?? first(folder, file, asks: asks)

@@ -215,7 +215,8 @@ ssize_t write(int fd, const void *from, size_t size)
         FAIL(SIM_FAULT_INTERRUPTED, EINTR);
         return (ssize_t)size;
     }
-    enum kind kind = fd > 2 ? kind_of(fd) : OTHER;
+    int is_made_up = sim_is_made_up(fd);
+    enum kind kind = is_made_up ? FILE_ON_DISK : fd > 2 ? kind_of(fd) : OTHER;
     if (kind == OTHER)
         return REAL(write)(fd, from, size);
     FAIL(SIM_FAULT_INTERRUPTED, EINTR);
@@ -228,7 +229,7 @@ ssize_t write(int fd, const void *from, size_t size)
         FAIL(SIM_FAULT_BLOCKED, EAGAIN);
         size = perhaps_less(size);
     }
-    return DONE(REAL(write)(fd, from, size));
+    return DONE(is_made_up ? (ssize_t)size : REAL(write)(fd, from, size));
 }
 
 static ssize_t read_at(int fd, void *to, size_t size, off_t offset)
@@ -373,7 +374,7 @@ int dup(int fd)
 
 static int control(int fd, int operation, long argument)
 {
-    if (sim_is_torpord && (operation == F_DUPFD_CLOEXEC || operation == F_DUPFD))
+    if (sim_is_torpord)
         sim_make_real(fd);
     if (sim_is_torpord && operation == F_DUPFD_CLOEXEC) {
         sim_count_call();
@@ -405,7 +406,8 @@ int close(int fd)
     if (sim_is_torpord) {
         sim_count_call();
         sim_forget_timer(fd);
-        sim_forget_made_up(fd);
+        if (sim_close_made_up(fd))
+            return 0;
     }
     return REAL(close)(fd);
 }

@@ -134,15 +134,15 @@ int execve(const char *path, char *const arguments[], char *const environment[])
     REAL(_exit)(97);
 }
 
-// Most are read at once and closed: their content stays here, and the descriptor only takes the number.
-enum { CONTENTS = 8, CONTENT_BYTES = 8192, MOST_FDS = 4096 };
+// Most are read at once and closed: their content stays here, and their numbers are none of the real kernel's, which gives
+// the lowest that is free.
+enum { CONTENTS = 8, CONTENT_BYTES = 8192, FIRST_MADE_UP = 3000, MOST_FDS = 4096 };
 
 static struct content {
     size_t size, next;
-    int is_used;
+    int is_used, is_real;  // real: the kernel has a file with this number by now
     char text[CONTENT_BYTES];
 } contents[CONTENTS];
-static uint8_t content_of[MOST_FDS];  // the place in `contents`, counted from 1; 0: it is another file
 static uint8_t is_trigger[MOST_FDS];
 
 static int real_descriptor_with(const char *text, size_t size)
@@ -163,24 +163,24 @@ static int descriptor_with(const char *text, size_t size)
         place++;
     if (place == CONTENTS || size > CONTENT_BYTES)
         return real_descriptor_with(text, size);
-    int fd = (int)REAL(fcntl)(SIM_EMPTY_FILE, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0 || fd >= MOST_FDS) {
-        if (fd >= 0)
-            REAL(close)(fd);
-        return real_descriptor_with(text, size);
-    }
     contents[place].is_used = 1;
+    contents[place].is_real = 0;
     contents[place].size = size;
     contents[place].next = 0;
     memcpy(contents[place].text, text, size);
-    content_of[fd] = (uint8_t)(place + 1);
-    return fd;
+    sim_world->made_up++;
+    return FIRST_MADE_UP + place;
 }
 
 static struct content *content(int fd)
 {
-    return fd < 0 || fd >= MOST_FDS || content_of[fd] == 0 ? NULL : &contents[content_of[fd] - 1];
+    if (fd < FIRST_MADE_UP || fd >= FIRST_MADE_UP + CONTENTS)
+        return NULL;
+    struct content *content_behind = &contents[fd - FIRST_MADE_UP];
+    return content_behind->is_used && !content_behind->is_real ? content_behind : NULL;
 }
+
+int sim_is_made_up(int fd) { return content(fd) != NULL; }
 
 ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset)
 {
@@ -197,15 +197,19 @@ ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset)
     return (ssize_t)size;
 }
 
-void sim_forget_made_up(int fd)
+int sim_close_made_up(int fd)
 {
     if (fd >= 0 && fd < MOST_FDS)
         is_trigger[fd] = 0;
     struct content *content_behind = content(fd);
-    if (content_behind == NULL)
-        return;
+    if (content_behind == NULL) {
+        if (fd >= FIRST_MADE_UP && fd < FIRST_MADE_UP + CONTENTS)
+            contents[fd - FIRST_MADE_UP].is_used = 0;
+        return 0;
+    }
     content_behind->is_used = 0;
-    content_of[fd] = 0;
+    sim_world->made_up--;
+    return 1;
 }
 
 void sim_make_real(int fd)
@@ -219,7 +223,8 @@ void sim_make_real(int fd)
     lseek(made, (off_t)content_behind->next, SEEK_SET);
     dup3(made, fd, O_CLOEXEC);
     REAL(close)(made);
-    sim_forget_made_up(fd);
+    content_behind->is_real = 1;
+    sim_world->made_up--;
 }
 
 static int made_up(const char *format, ...) __attribute__((format(printf, 1, 2)));

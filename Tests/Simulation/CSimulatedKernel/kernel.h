@@ -8,10 +8,16 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-// The C library's own function behind one that is defined here.
+// The C library's own function behind one that is defined here. sim_find_real_functions() finds all of them before the
+// first fork; each torpord would search otherwise.
+struct sim_real {
+    const char *name;
+    void **function;
+};
 #define REAL(name)                                                                                                     \
     ({                                                                                                                 \
         static __typeof__(&name) real;                                                                                 \
+        static struct sim_real place __attribute__((section("sim_real"), used, retain)) = {#name, (void **)&real};    \
         if (real == NULL)                                                                                              \
             real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                                         \
         real;                                                                                                          \
@@ -36,8 +42,10 @@ int sim_fails_in(enum sim_fault fault, const char *function);
 #define sim_fails(fault) sim_fails_in(fault, __func__)
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Descriptors of torpord's process that are the simulation's own.
-enum { SIM_FROM_SIMULATOR = 900, SIM_TO_SIMULATOR, SIM_KEEPER_SOCKET, SIM_EMPTY_FILE };
+// Of torpord's descriptors the one that it does not open itself.
+enum { SIM_KEEPER_SOCKET = 902 };
+// How often the world, if nothing in torpord can run, is chosen among nothing else.
+enum { SIM_WORLD_ALONE = 8 };
 
 // What a thread waits for. Times are CLOCK_MONOTONIC.
 struct sim_wait {
@@ -69,7 +77,9 @@ int sim_is_trigger(int fd);
 // What remains of the content of such a file goes to `to`; -2: it is none of those.
 ssize_t sim_read_made_up(int fd, void *to, size_t size, off_t offset);
 enum { SIM_FROM_WHERE_IT_IS = -1 };  // as an offset
-void sim_forget_made_up(int fd);
+int sim_is_made_up(int fd);
+// Closes it; 0: it is none of those, or a file of the real kernel by now.
+int sim_close_made_up(int fd);
 // Before something else is done with it: a file of the real kernel gets the content.
 void sim_make_real(int fd);
 

@@ -35,6 +35,14 @@ void sim_prepare(char *const arguments[])
     execve("/proc/self/exe", arguments, (char *const *)wanted);
 }
 
+void sim_find_real_functions(void)
+{
+    extern struct sim_real __start_sim_real[], __stop_sim_real[];
+    for (struct sim_real *next = __start_sim_real; next < __stop_sim_real; next++)
+        if (*next->function == NULL)
+            *next->function = dlsym(RTLD_NEXT, next->name);
+}
+
 int sim_fork(void)
 {
     fflush(NULL);

@@ -126,6 +126,7 @@ extension Simulation {
             }
             if target.hasPrefix("/memfd:made-up") { throw Violation("torpord keeps a file of /proc open") }
         }
+        if sim_state().pointee.made_up > 0 { throw Violation("torpord keeps a file of /proc open") }
         // Its keeper, its control socket and the log; of each app that it knows, what the app is told and says by, and what it
         // listens at.
         let most = 3 + 3 * listed.count + Connection.open

@@ -62,6 +62,8 @@ struct sim_world {
     uint64_t faults[SIM_FAULTS];
     uint64_t next_ticks;
     int32_t torpord;          // its pid
+    uint32_t turn;            // which of the two processes runs, torpord or the simulator (torpord.c)
+    uint32_t made_up;         // files of /proc that torpord has open
     int32_t is_ready;         // torpord gave way although it had something to do
     uint32_t threads;         // of torpord, that have something to do
     int32_t epoll;            // torpord's, by which alone it can have something to do before its deadline; -1: none
@@ -139,6 +141,7 @@ void sim_keeper_reset(void);  // another keeper: nothing is held, and no slot is
 
 // Tools of the simulator.
 void sim_prepare(char *const arguments[]);
+void sim_find_real_functions(void);
 int sim_fork(void);
 int sim_wait_any(int *status);
 // From now on only this processor is used, of those that may be: of two that wait for each other one runs at a time.
