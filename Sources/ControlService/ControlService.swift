@@ -317,7 +317,8 @@ package final class ControlService: ShellRoom, ClientService {
         let samples = ProcessTree.samples(of: trees)
         for (app, sample) in zip(living, samples) { (app.run.usage, app.run.sampledAt) = (sample.usage, loop.now) }
         for (app, sample) in zip(living, samples) {
-            supervisor.processControl.checkStillSuspended(app)
+            let isSeen = sample.isStopped == true && sample.usage.processes == 1
+            if !isSeen { supervisor.processControl.checkStillSuspended(app) }
             inspectStop(app, sample.isStopped)
         }
     }
