@@ -6,6 +6,7 @@ import Lifecycle
 import Linux
 import Processes
 import Recovery
+import Store
 
 /// Processes of an app that an earlier torpord has left running and that this torpord does not take over. They are
 /// ended before any app is launched.
