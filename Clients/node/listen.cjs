@@ -31,9 +31,12 @@ net.Server.prototype.listen = function (...words) {
   const { port, host, backlog, signal } = wanted(words)
   const index = names.findIndex((name, index) => name !== '' && name === String(port) && !taken.has(index))
   if (index < 0) {
-    const others = names.filter((name, index) => Number(name) > 0 && !taken.has(index))
+    const others = names.filter((name, index) => name !== '' && Number(name) >= 0 && !taken.has(index))
+    const other = others.find((name) => Number(name) > 0)
     if (others.length > 0 && Number(port) > 0) {
-      process.emitWarning(`the program listens at port ${port}, but its socket is for port ${others[0]}`)
+      process.emitWarning(`the program listens at port ${port}, but ` + (other === undefined
+        ? `no socket has that name: write name = "${port}" in sockets of torpor.toml`
+        : `its socket is for port ${other}`))
     }
     return listen.apply(this, words)
   }

@@ -27,8 +27,10 @@ extension ControlService {
             let left = selected.filter { app in self.apps.contains { $0 === app } }
             for (app, generation) in generations where left.contains(where: { $0 === app }) {
                 // If another request for the app came in between, that later request takes precedence: do not restart
-                // the app.
-                guard self.coordinator.machine(app.id).goalGeneration != generation else { continue }
+                // the app. If it was a restart too, this one joins it.
+                let machine = self.coordinator.machine(app.id)
+                let isRestarting = machine.isWaitingToLaunch || machine.transition == .launching
+                guard machine.goalGeneration != generation, !isRestarting else { continue }
                 refusals[app.name] = "is not restarted: another request came in between"
             }
             self.carryOut(request, left, refusals: refusals, for: peer, reply)

@@ -314,12 +314,12 @@ package final class ControlService: ShellRoom, ClientService {
         let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
         guard !living.isEmpty else { return }
         let trees = living.compactMap(\.run.tree)
-        for (app, usage) in zip(living, ProcessTree.usage(of: trees)) {
-            (app.run.usage, app.run.sampledAt) = (usage, loop.now)
-        }
-        for app in living {
-            supervisor.processControl.checkStillSuspended(app)
-            inspectStop(app)
+        let samples = ProcessTree.samples(of: trees)
+        for (app, sample) in zip(living, samples) { (app.run.usage, app.run.sampledAt) = (sample.usage, loop.now) }
+        for (app, sample) in zip(living, samples) {
+            let isSeen = sample.isStopped == true && sample.usage.processes == 1
+            if !isSeen { supervisor.processControl.checkStillSuspended(app) }
+            inspectStop(app, sample.isStopped)
         }
     }
 

@@ -413,7 +413,7 @@ struct PM2App {
         if case .string(let directory)? = program["directory"] { folder = directory }
         let named = (node.list ?? [node]).filter { $0.flag == nil }.compactMap(\.text)
         let paths = (named.isEmpty ? ["."] : named).map { path in
-            TOMLValue.table([("changed", .string(SourceTree.join(folder, path)))])
+            TOMLValue.table([("changed", .string(SourceTree.join(folder, path))), ("rerun", .boolean(true))])
         }
         let name = Names.valid(program.name)
         program.remark(

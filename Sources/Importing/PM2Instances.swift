@@ -13,9 +13,11 @@ struct PM2Instances {
         let count = count(&program)
         guard count > 1 else {
             var leftOut = LeftOutKeys()
-            for key in ["instance_var", "increment_var"] where node[key] != nil {
-                leftOut.add(key, because: "it has one instance")
-            }
+            if node["increment_var"] != nil { leftOut.add("increment_var", because: "it has one instance") }
+            // PM2 numbers a single process too, and programs do in the first one what must not be done in each
+            // (`if (process.env.NODE_APP_INSTANCE === "0")`).
+            let isCounted = isNode && (node["instances"] != nil || node["exec_mode"] != nil)
+            if isCounted || node["instance_var"] != nil { program.setVariable(variable, "0") }
             if node["exec_mode"]?.text?.hasPrefix("cluster") == true, !hasSocket(&program) {
                 leftOut.add("exec_mode", because: "it has one instance")
             }
@@ -33,11 +35,13 @@ struct PM2Instances {
             }
         }
         program["instance_first"] = .integer(Int64(first))
-        let variable = node["instance_var"]?.text ?? "NODE_APP_INSTANCE"
         program.setVariable(variable, String(Character(Late.number)))
         if first > 0 { program.remark("\(variable) counts from \(first), not from 0") }
         if isCluster { cluster(&program) }
     }
+
+    /// The variable with the number of the instance.
+    private var variable: String { node["instance_var"]?.text ?? "NODE_APP_INSTANCE" }
 
     private func count(_ program: inout ImportedProgram) -> Int {
         guard let node = node["instances"], !node.isNull else { return 1 }
@@ -74,7 +78,8 @@ struct PM2Instances {
         guard let port = port(program) else {
             return program.remark(
                 "is in cluster mode (exec_mode, instances), in which PM2 opens ports for all instances; without PM2, "
-                    + "the second one ends with EADDRINUSE: write sockets = [{ stream = \"PORT\", reuse_port = true }] "
+                    + "the second one ends with EADDRINUSE: write "
+                    + "sockets = [{ name = \"PORT\", stream = \"PORT\", reuse_port = true }] "
                     + "and let it listen on the socket that it is passed (\(howto))"
             )
         }

@@ -66,6 +66,8 @@ public final class NotifySocket {
         }
         do throws(Errno) {
             descriptor = try Sockets.bindDatagram(path: path, mode: mode, receiveBuffer: 1 << 20)
+            // Descriptors that linger may wait in it.
+            descriptor.closesPromptly = true
             if let owner { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
         } catch {
             let sentence =
@@ -81,6 +83,7 @@ public final class NotifySocket {
         self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
+        descriptor.closesPromptly = true
     }
 
     /// The next datagram; nil if there is none. The datagram stays queued until ``drop(_:)``: if torpord dies before

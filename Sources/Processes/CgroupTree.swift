@@ -70,10 +70,22 @@ public final class CgroupTree {
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
+    /// A digest of ``base``, never 0 (FNV-1a).
+    public var digest: UInt64 {
+        max(1, base.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 })
+    }
+
+    /// The names of the directories in ``base``, and of its control files.
+    public func entries() -> Set<String> { Set((try? File.list(base)) ?? []) }
+
     /// The path of the cgroup that contains `pid`, a process of the app that an earlier torpord launched, perhaps below
     /// another parent cgroup. If the process is in no app's cgroup, returns the path that a launch would use now.
-    public func path(of app: String, around pid: Int32) -> String {
+    ///
+    /// - Parameter known: ``entries()``, if all apps' cgroups are known to be below ``base``. An app whose cgroup is
+    ///   among them is not looked up in /proc, where reading a process's cgroup is slow.
+    public func path(of app: String, around pid: Int32, known: Set<String> = []) -> String {
         let own = path(of: app)
+        if !known.isEmpty, known.contains(Self.fileName(app)) { return own }
         guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else { return own }
         // Nearly always, and found without taking the path apart.
         if (mount + group + "/").utf8.starts(with: (own + "/").utf8) { return own }
@@ -120,7 +132,7 @@ public final class CgroupTree {
     /// The paths of apps' cgroups that contain processes and are not in `known`. An earlier torpord left such cgroups
     /// behind.
     public func populated(except known: Set<String>) -> [String] {
-        Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
+        Cgroup.children(base, except: known).filter { (try? Cgroup.events($0).populated) ?? false }
     }
 
     /// The path without the last part that names the child cgroup into which a supervisor moves itself (see

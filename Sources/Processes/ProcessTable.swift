@@ -92,6 +92,9 @@ public final class ProcessTable {
     /// environment, so a tag is trusted only for processes of this user, of root, and of torpord's own user.
     public var owner: (_ app: String) -> UInt32? = { _ in Users.effectiveUID }
 
+    /// Whether the apps' cgroups may have the memory controller. If not, `memory.current` is not looked for.
+    public var countsMemory = true
+
     /// Creates a table without cached tags.
     public init(manager: String? = nil) { self.manager = manager }
 

@@ -42,35 +42,55 @@ extension ProcessTree {
     public func usage() -> Usage { look().usage }
 
     /// The current usage of several apps, in the given order. /proc is read at most once.
-    public static func usage(of trees: [ProcessTree]) -> [Usage] {
+    public static func usage(of trees: [ProcessTree]) -> [Usage] { samples(of: trees).map(\.usage) }
+
+    /// The current usage of several apps, in the given order, and whether the main process of each is stopped, which is
+    /// nil where it was not found out. /proc is read at most once.
+    public static func samples(of trees: [ProcessTree]) -> [(usage: Usage, isStopped: Bool?)] {
         var snapshot: ProcessSnapshot?
         return trees.map { tree in
-            if tree.cgroupPath != nil { return tree.usage() }
+            if tree.cgroupPath != nil {
+                let (usage, members) = tree.sample()
+                return (usage, tree.isStopped(among: members))
+            }
             let now = snapshot ?? tree.table.snapshot()
             snapshot = now
-            return tree.look(in: now).usage
+            let members = tree.list(in: now)
+            return (tree.usage(of: members), tree.isStopped(among: members))
         }
+    }
+
+    /// Whether the main process is stopped, by what was read of the app's processes. Nil for a container, whose main
+    /// process is not the one to which signals are sent, and for a main process that has ended.
+    private func isStopped(among members: [ProcessStat]) -> Bool? {
+        isContainer ? nil : members.first { $0.pid == main.pid }.map { $0.state == "T" }
     }
 
     /// The current usage, and the processes, parents first, at most ``mostAtOnce`` of an app with a cgroup. Pass `processorTime` if ``processorTime()`` was just
     /// called, so that the value is not read again.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
-        let listing = listing(atMost: mostAtOnce)
-        var look = look(at: listing.members, processorTime)
-        if listing.leftOut > 0 {
-            // Too many to read them all: take the others to be like those that were read.
-            look.usage.processes += listing.leftOut
-            if cgroupPath.flatMap({ Cgroup.number($0, "memory.current") }) == nil {
-                let read = UInt64(max(1, listing.members.count))
-                look.usage.memoryBytes = look.usage.memoryBytes / read &* UInt64(look.usage.processes)
-            }
-        }
-        return look
+        let (usage, members) = sample(processorTime)
+        return (usage, members.map(Identity.init))
     }
 
     /// The usage and the processes, parents first, of an app that has no cgroup, computed from a snapshot.
     public func look(in snapshot: ProcessSnapshot) -> (usage: Usage, members: [Identity]) {
-        look(at: list(in: snapshot))
+        let members = list(in: snapshot)
+        return (usage(of: members), members.map(Identity.init))
+    }
+
+    private func sample(_ processorTime: Duration? = nil) -> (usage: Usage, members: [ProcessStat]) {
+        let listing = listing(atMost: mostAtOnce)
+        var usage = usage(of: listing.members, processorTime)
+        if listing.leftOut > 0 {
+            // Too many to read them all: take the others to be like those that were read.
+            usage.processes += listing.leftOut
+            if cgroupPath.flatMap({ Cgroup.number($0, "memory.current") }) == nil {
+                let read = UInt64(max(1, listing.members.count))
+                usage.memoryBytes = usage.memoryBytes / read &* UInt64(usage.processes)
+            }
+        }
+        return (usage, listing.members)
     }
 
     /// The app's total processor time, from one small file; nil without a cgroup.
@@ -80,13 +100,13 @@ extension ProcessTree {
             .map { .microseconds(Int64(clamping: $0)) }
     }
 
-    private func look(at members: [ProcessStat], _ known: Duration? = nil) -> (usage: Usage, members: [Identity]) {
+    private func usage(of members: [ProcessStat], _ known: Duration? = nil) -> Usage {
         var usage = Usage(summing: members)
         if let cgroupPath {
-            if let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
+            if table.countsMemory, let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
             if let time = known ?? processorTime() { usage.processorTime = time }
         }
-        return (usage, members.map(Identity.init))
+        return usage
     }
 }
 

@@ -23,6 +23,7 @@ import WireText
 ///     76   4  a number for the owner
 ///     80   8  when process 1 started, in clock ticks after boot; 0 if unknown
 ///     88   4  another number for the owner; 0 from older versions
+///     96   8  a third number for the owner; 0 from older versions
 ///    128   4  the record under way: 1 + the number of its slot, 0 if there is none
 ///    132   4  the bits of actions (as at 68) that its slot gets together with the record
 ///    136   …  the record
@@ -170,6 +171,7 @@ public final class RecoveryFile {
         fresh.keeper = keeper
         fresh.verdict = verdict
         fresh.person = person
+        fresh.place = place
         fresh.nextEvent = nextEvent
         (descriptor, mapping, copies) = (fresh.descriptor, fresh.mapping, fresh.copies)
         (slotBytes, self.capacity, freeSlots) = (fresh.slotBytes, fresh.capacity, fresh.freeSlots)
@@ -193,6 +195,13 @@ public final class RecoveryFile {
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }
+    }
+
+    /// A third number whose meaning the owner of the file defines. torpord stores a digest of the path below which all
+    /// apps' cgroups are, or 0 if some may be elsewhere.
+    public var place: UInt64 {
+        get { mapping.bytes.load(fromByteOffset: 96, as: UInt64.self) }
+        set { mapping.bytes.storeBytes(of: newValue, toByteOffset: 96, as: UInt64.self) }
     }
 
     /// Flags. The owner of the file defines them.

@@ -220,6 +220,8 @@ public final class VarlinkServer {
     deinit { close() }
 
     private func watch() throws(VarlinkServerError) {
+        // Clients that wait may have sent descriptors that linger.
+        listener.closesPromptly = true
         // The kernel supports this only since Linux 6.16.
         refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {

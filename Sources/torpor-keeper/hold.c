@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 // Names are in a hash table of static entries; the descriptors of a name form a list in order of arrival. The service
@@ -34,9 +35,24 @@ void hold_setup(void)
     keeper_keep_from_children(buckets, sizeof buckets);
 }
 
+static int option(int fd, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, name, &value, &size) < 0 ? -1 : value;
+}
+
 bool hold_is_foreign(const char *name)
 {
     return strncmp(name, TORPOR_KEEPER_FOREIGN, sizeof TORPOR_KEEPER_FOREIGN - 1) == 0;
+}
+
+// In the queue of a Unix socket may be descriptors that linger. An app that has a copy of a TCP socket may have
+// connected it and let it linger; while it listens, its close does not block.
+bool hold_may_block(const char *name, int fd)
+{
+    return hold_is_foreign(name) || option(fd, SO_DOMAIN) == AF_UNIX
+           || (option(fd, SO_TYPE) == SOCK_STREAM && option(fd, SO_ACCEPTCONN) == 0);
 }
 
 static uint32_t *bucket(const char *name)
@@ -129,11 +145,10 @@ static uint32_t room(void)
 // Releases the descriptors of a name. The service manager will be notified to remove its copies.
 static void empty(struct hold_name *name)
 {
-    bool is_foreign = hold_is_foreign(name->text);
     for (uint32_t link = name->first; link != 0;) {
         struct hold_entry *entry = &hold_entries[link - 1];
         uint32_t next = entry->next;
-        if (is_foreign)
+        if (hold_may_block(name->text, entry->fd))
             closer_take(entry->fd);
         else
             close(entry->fd);

@@ -36,6 +36,7 @@ struct hold_name *hold_find(const char *name);
 struct hold_name *hold_name_for(const char *name);  // creates the entry if necessary; NULL: no room
 void hold_free_name(struct hold_name *name);
 bool hold_is_foreign(const char *name);                // an app stores under this name
+bool hold_may_block(const char *name, int fd);         // whether the last close may block
 
 // park.c
 void park(struct hold_name *name);                       // queues a changed name, to notify the manager

@@ -27,7 +27,7 @@
 //   hold.c     stores descriptors by name
 //   held.c     reads them; inherits those that the service manager stored
 //   park.c     copies them to the service manager
-//   closer.c   child processes that close descriptors stored by apps
+//   closer.c   child processes that close sockets, and descriptors stored by apps
 //   receive.c  a separate process that receives descriptors from apps
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
 //   rest.c     frees memory when idle, and locks the rest

@@ -203,14 +203,16 @@ static void remove_all(struct hold_name *name)
         park(name);
 }
 
-// Leaves descriptors that apps have stored to a closer: to close them must not delay the keeper's exit, and the
-// manager must not close them last.
+// Leaves descriptors whose last close may block to a closer: to close them must not delay the keeper's exit, and the
+// manager must not close them last. Without a manager, sockets are closed by the exit, which does not let them linger,
+// so that their addresses are free at once.
 static void let_go(struct hold_name *name)
 {
-    if (!hold_is_foreign(name->text))
-        return;
-    for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next)
-        closer_take(hold_entries[link - 1].fd);
+    for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next) {
+        int fd = hold_entries[link - 1].fd;
+        if (hold_is_foreign(name->text) || (manager_present && hold_may_block(name->text, fd)))
+            closer_take(fd);
+    }
 }
 
 void park_leave(bool keep)

@@ -74,7 +74,7 @@ extension LoaderTests {
         "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
         "on_missed_transition": "\"end\"", "owner": "\"external\"", "page_out_after": "\"1h30m\"",
         "paths": """
-        [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
+        [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c", rerun = true }, \
         { modified = "/m" }]
         """,
         "permissions":
@@ -304,6 +304,7 @@ extension LoaderTests {
             PathTrigger(name: "/c", .changed, "/c"), PathTrigger(name: "/m", .modified, "/m"),
         ]
         app.paths[1].wake = .foreground
+        app.paths[2].reruns = true
         app.priority = -7
         app.purgeable = ["/etc/torpor/cache/a", "/dev/shm/c"]
         var probe = Probe(.http(host: "::1", port: 80, path: "/h?x"))

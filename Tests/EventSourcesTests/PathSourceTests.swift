@@ -136,6 +136,29 @@ import Testing
         #expect((events.shell.state("web") == .background) == (condition == "modified"), "it is not closed yet")
     }
 
+    @Test("what happens while a job runs launches it once more, with rerun", arguments: [true, false])
+    func rerun(reruns: Bool) throws {
+        let folder = try TestFolder()
+        let events = try FakeEvents(
+            real: Self.web(folder, "changed = \"\(folder("f"))\", rerun = \(reruns)")
+                .replacing("signals = { didReceiveEvent = \"SIGUSR1\" }\npaths = [{ changed", with: "paths = [{ changed")
+        )
+        try hear(events, folder)
+        try File.write(folder("f"), "1")
+        try events.wait("it is launched", passing: .seconds(1)) { events.woken("web").count == 1 }
+        for text in ["2", "3"] { try File.write(folder("f"), text) }
+        try hear(events, folder)
+        #expect(events.woken("web").count == 1)
+        try events.evict("web")
+        try hear(events, folder)
+        #expect(events.woken("web").count == (reruns ? 2 : 1))
+        #expect((events.shell.state("web") == .notRunning) == !reruns)
+        guard reruns else { return }
+        try events.evict("web")
+        try hear(events, folder)
+        #expect(events.woken("web").count == 2, "one run more is enough")
+    }
+
     @Test("names with odd bytes are told as they are, each once") func oddNames() throws {
         let folder = try TestFolder()
         try File.makeDirectories(folder("d"))

@@ -219,7 +219,11 @@ struct PM2Tests {
             #expect(try imported(keys).app.sockets.isEmpty, "\(keys)")
         }
         let none = try imported(cluster, has: false)
-        #expect(none.app.sockets.isEmpty)
+        #expect(none.app.sockets.isEmpty && none.app.environment["NODE_APP_INSTANCE"] == "0")
+        for (keys, variable) in [(#""instances":1"#, "NODE_APP_INSTANCE"), (#""instance_var":"N""#, "N")] {
+            #expect(try imported(keys).app.environment[variable] == "0", "\(keys)")
+        }
+        #expect(try imported(#""autorestart":true"#).app.environment["NODE_APP_INSTANCE"] == nil)
         #expect(none.remarks.contains { $0.contains("exec_mode is left out: it has one instance") }, "\(none.remarks)")
     }
 
@@ -238,9 +242,12 @@ struct PM2Tests {
     @Test(
         "watch is told with the app that does it",
         arguments: [
-            ("true", #"[{ changed = "/srv/app" }]"#),
-            (#"["server","../lib"]"#, #"[{ changed = "/srv/app/server" }, { changed = "/srv/lib" }]"#),
-            (#""server""#, #"[{ changed = "/srv/app/server" }]"#),
+            ("true", #"[{ changed = "/srv/app", rerun = true }]"#),
+            (
+                #"["server","../lib"]"#,
+                #"[{ changed = "/srv/app/server", rerun = true }, { changed = "/srv/lib", rerun = true }]"#
+            ),
+            (#""server""#, #"[{ changed = "/srv/app/server", rerun = true }]"#),
         ]
     )
     func watch(value: String, paths: String) throws {

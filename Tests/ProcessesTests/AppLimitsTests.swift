@@ -232,4 +232,22 @@ import Testing
         #expect(cgroups.path(of: "web", around: app.pid) == third.path)
         #expect(try app.kill() == .gone)
     }
+
+    @Test("an app in another place is found by its process, unless all apps are known to be in this one")
+    func elsewhere() throws {
+        guard let cgroups = try? CgroupTree(instance: UUID().uuidString) else { return print("skipped: no cgroups") }
+        defer { cgroups.removeAll() }
+        let other = cgroups.place + "/torpor-test-" + UUID().uuidString
+        let base = other + "/" + (cgroups.base.split(separator: "/").last.map(String.init) ?? "")
+        defer { try? Cgroup.removeTree(other) }
+        for path in [other, base, base + "/web"] { try Cgroup.create(path) }
+        let app = try TestApp("say('here')\ntime.sleep(1000)", cgroup: base + "/web")
+        #expect(try app.line() == "here")
+        let own = try cgroups.create("web").path
+        #expect(cgroups.entries().contains("web") && !cgroups.entries().contains("db"))
+        #expect(cgroups.path(of: "web", around: app.pid) == base + "/web")
+        #expect(cgroups.path(of: "web", around: app.pid, known: ["db", "cgroup.procs"]) == base + "/web")
+        #expect(cgroups.path(of: "web", around: app.pid, known: cgroups.entries()) == own)
+        #expect(try app.kill() == .gone)
+    }
 }

@@ -79,8 +79,11 @@ import Testing
         #expect(try app.stop() == .stopped)
         #expect(app.states() == "TTTTT")
         #expect(app.tree.usage().processes == 5 && app.tree.usage().memoryBytes > 1 << 20)
+        #expect(ProcessTree.samples(of: [app.tree]).map(\.isStopped) == [true])
         try app.tree.continue()
+        #expect(ProcessTree.samples(of: [app.tree]).map(\.isStopped) == [false])
         #expect(try app.kill() == .gone)
+        #expect(ProcessTree.samples(of: [app.tree]).map(\.isStopped) == [nil])
         #expect(app.tree.isEmpty)
         for pid in expected { #expect((try? ProcFS.stat(pid).hasEnded) ?? true, "\(pid) lives") }
     }
@@ -381,9 +384,12 @@ import Testing
             $0 == 2
         }
         #expect(cgroups.populated(except: []) == [cgroups.path(of: "web@1")])
+        #expect(cgroups.populated(except: [cgroups.path(of: "web@1")]) == [])
         #expect(try app.stop() == .stopped)
         #expect(app.states() == "TT")
+        #expect(ProcessTree.samples(of: [app.tree]).map(\.isStopped) == [true])
         try app.tree.continue()
+        #expect(ProcessTree.samples(of: [app.tree]).map(\.isStopped) == [false])
         try app.tree.freeze()
         _ = try repeated {
             app.tree.isFrozen

@@ -87,6 +87,7 @@ final class RecoveryFileTests {
         #expect(try again().verdict == 144)
         file.person = 1001
         #expect(try again().person == 1001 && again().verdict == 144)
+        #expect(file.place == 0)
         let now = RecoveryFile.firstProcess
         #expect(now != 0, "process 1 can be looked at here")
         #expect(throws: RecoveryFile.Refusal.otherBoot) {
@@ -125,6 +126,7 @@ final class RecoveryFileTests {
         let file = try fresh()
         write(file, try file.add("web"), "first")
         (file.flags, file.keeper, file.verdict, file.person, file.nextEvent) = (5, 77, 3, 9, 12)
+        file.place = .max - 1
         let old = file.descriptor
         try File.remove(path)
         try file.goOn(at: path, recordBytes: 200, capacity: 40)
@@ -134,6 +136,7 @@ final class RecoveryFileTests {
         write(file, try file.add("mail"), String(repeating: "x", count: 200))
         let read = try again()
         #expect((read.flags, read.keeper, read.verdict, read.nextEvent) == (5, 77, 3, 12) && read.person == 9)
+        #expect(read.place == .max - 1)
         #expect(texts(read) == ["mail": String(repeating: "x", count: 200)])
     }
 

@@ -3,6 +3,7 @@
 import Foundation
 import Linux
 import MeasuredProgram
+import Processes
 import Testing
 
 @testable import Supervisor
@@ -130,5 +131,60 @@ import Testing
             let found = try measured(&measurements, app)
             #expect(found.connections == 0 && found.lastTraffic == nil)
         }
+    }
+
+    @Test("A search that is abandoned counts as none")
+    func abandoned() throws {
+        let server = try Server()
+        defer { server.end() }
+        let app = server.program.app()
+        var measurements = Measurements()
+        // After two rounds, sockets of other programs are no reason for a search.
+        for _ in 0..<3 { _ = try measured(&measurements, app) }
+        try server.program.run("c = socket.socket(socket.AF_UNIX); c.connect(path); a = l.accept()[0]")
+        try eventually("a search begins") {
+            measurements.begin([app], .connections)
+            while !measurements.isSearching { if measurements.step(for: .zero) { return false } }
+            return true
+        }
+        let found = try measured(&measurements, app)
+        #expect(found.connections == 0 && found.lastTraffic == nil)
+    }
+
+    @Test("Clients are not new because the sockets could not be read in between")
+    func unread() throws {
+        let path = "/tmp/torpor-clients-\(UUID().uuidString)"
+        let listener = try Sockets.listen(path: path)
+        defer { unlink(path) }
+        func inode(_ socket: Descriptor) throws -> UInt32 {
+            UInt32(truncatingIfNeeded: try File.status(descriptor: socket.raw).inode)
+        }
+        var ledger = ConnectionLedger()
+        var claim = ConnectionClaim()
+        (claim.sockets, claim.isWhole) = ([try inode(listener)], true)
+        var measurement = AppMeasurement(measuredAt: .zero, usage: .none, processorTime: .zero)
+        func round() {
+            let isOpen = ledger.open(until: nil, claims: [claim])
+            #expect(isOpen)
+            ledger.count(claim, saving: nil, into: &measurement)
+            ledger.close(isComplete: true)
+        }
+        round()
+        #expect(measurement.connections == 0 && measurement.lastTraffic == nil)
+        let client = try Sockets.connect(path: path)
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        let accepted = try #require(try Sockets.accept(listener.raw))
+        claim.sockets.append(try inode(accepted))
+        round()
+        let came = try #require(measurement.lastTraffic)
+        #expect(measurement.connections == 1)
+        let readUnix = ledger.readUnix
+        ledger.readUnix = { () throws(Errno) -> UnixSocketReading in throw .tooManyOpenFiles }
+        round()
+        #expect(measurement.connections == 1 && measurement.lastTraffic == came)
+        ledger.readUnix = readUnix
+        round()
+        #expect(measurement.connections == 1 && measurement.lastTraffic == came)
+        _ = client
     }
 }

@@ -153,6 +153,8 @@ import VarlinkServer
         #expect(try VerbResult(json: result.json) == result)
         let asleep = VerbResult(app: "web", ok: true, state: "suspended", isNeverWoken: false)
         #expect(try VerbResult(json: asleep.json) == asleep)
+        let lonely = VerbResult(app: "db", ok: true, state: "suspended", isNeverWoken: true, requiredBy: ["web"])
+        #expect(try VerbResult(json: lonely.json) == lonely)
         // An older torpord sends no never_woken.
         #expect(try VerbResult(json: ["app": "web", "ok": true, "state": "suspended"]).isNeverWoken == nil)
         var memory = MemoryStatus(

@@ -44,8 +44,10 @@ enum MachineHints {
         _ system: ConfigurationSystem,
         _ folders: inout [String: [String]?]
     ) {
-        let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
-        let launchImages = [app.presentation.launchImage].compactMap(\.self)
+        let presentation = app.presentation
+        let icons = [presentation.icon].compactMap(\.self) + presentation.icons.values.sorted()
+        let launchImages = [presentation.launchImage].compactMap(\.self)
+        if icons.isEmpty, launchImages.isEmpty { return }
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
             // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
@@ -62,9 +64,14 @@ enum MachineHints {
     /// `/`.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
+        let words = draft.specification.exec.filter { word in
+            word.utf8.contains(UInt8(ascii: ".")) && !word.hasPrefix("/") && !word.hasPrefix("-")
+        }
+        // Few apps have such an argument, and a path is slow to make.
+        guard !words.isEmpty else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))
         guard folder != "/" else { return }
-        for word in draft.specification.exec where !word.hasPrefix("/") && !word.hasPrefix("-") && word.contains(".") {
+        for word in words {
             let path = Path.join(folder, word)
             let name = path.split(separator: "/").last.map(String.init) ?? path
             guard system.names(Path.folder(path))?.contains(name) == true else { continue }

@@ -26,6 +26,8 @@ public struct PathTrigger: Sendable, Hashable {
     public var path: String
     /// How the condition wakes the app.
     public var wake: WakeManner = .background
+    /// Whether a change while the app runs launches the app once more when it has ended.
+    public var reruns = false
 
     /// Creates a trigger that wakes the app into the background.
     public init(name: String, _ condition: Condition, _ path: String) {
@@ -49,6 +51,13 @@ extension PathTrigger {
         }
         var trigger = PathTrigger(name: draft.name ?? found.path, found.condition, found.path)
         trigger.wake = draft.wake
+        trigger.reruns = draft.reruns
+        if trigger.reruns && trigger.condition.isLevel {
+            context.error(
+                "rerun belongs to changed and modified: \(trigger.condition.rawValue) launches the app again anyway",
+                at: node.position
+            )
+        }
         return trigger
     }
 
@@ -57,12 +66,14 @@ extension PathTrigger {
         var name: String?
         var found: [(condition: Condition, path: String)] = []
         var wake = WakeManner.background
+        var reruns = false
     }
 
     static let keys: [Key<Draft>] =
         [
             .optional("name", \.name, Read.text),
             .value("wake", \.wake) { Read.choice($0, $1) },
+            .value("rerun", \.reruns, Read.boolean),
         ]
         + Condition.allCases.map { condition in
             Key(condition.rawValue) { context, node, draft in
@@ -75,6 +86,7 @@ extension PathTrigger: Written {
     var written: String? {
         var text = "\(condition.rawValue) \(path)"
         if name != path { text = "\(name): \(text)" }
+        if reruns { text += ", rerun" }
         return wake == .background ? text : text + ", wake \(wake.rawValue)"
     }
 }

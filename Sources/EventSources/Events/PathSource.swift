@@ -34,6 +34,8 @@ package final class PathSource: EventRoom, EventSource {
     private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
     /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
+    /// Changes while the app ran, of triggers with `rerun`: they launch it once more when it has ended.
+    private var missed: [AppID: [String: WakeEvent]] = [:]
     /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
     /// Recent changes of files. They are not reported yet, because more writes may follow at once.
@@ -295,6 +297,9 @@ package final class PathSource: EventRoom, EventSource {
         // The message is queued already, so the retry must only wake the app.
         event.mail = nil
         if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
+        if trigger.reruns, mail == nil, event.wake != nil, case .runs = outcome {
+            missed[app.id, default: [:]][key] = event
+        }
     }
 
     private func settled() {
@@ -349,7 +354,12 @@ package final class PathSource: EventRoom, EventSource {
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive
             // The app has ended. A lasting condition that still holds must wake the app again.
-            if !isAlive { lookAgain(entry.keys) }
+            if !isAlive {
+                lookAgain(entry.keys)
+                if let events = missed.removeValue(forKey: app.id) {
+                    heldBack[app.id, default: [:]].merge(events) { _, later in later }
+                }
+            }
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
         for (key, event) in events {
@@ -376,6 +386,7 @@ package final class PathSource: EventRoom, EventSource {
     package func forget(_ app: AppRuntime) {
         triggered[app.id] = nil
         heldBack[app.id] = nil
+        missed[app.id] = nil
         let prefix = app.name + "/"
         meanings = meanings.filter { !$0.key.hasPrefix(prefix) }
         complained = complained.filter { !$0.key.hasPrefix(prefix) }

@@ -11,7 +11,10 @@ package final class ListeningSocket {
     package private(set) var specification: SocketSpecification
     /// The socket's name in torpor-keeper.
     let heldName: String
-    package private(set) var descriptor: Descriptor?
+    package private(set) var descriptor: Descriptor? {
+        // The app may let its TCP socket linger, and in the queue of a Unix socket may be descriptors that do.
+        didSet { descriptor?.closesPromptly = true }
+    }
     /// An error text if the socket is not bound; nil if it is bound or no bind was tried.
     package var trouble: String?
     /// The last bind error that was reported, so that it is not reported again; nil if none was.

@@ -3,6 +3,7 @@
 import Configuration
 package import Engine
 import Lifecycle
+import Linux
 
 /// Which of some socket files another program has removed or replaced.
 struct LostFiles: Sendable {
@@ -23,7 +24,7 @@ extension LostFiles {
 /// Finds Unix sockets whose files another program has removed: no client reaches them, and so none wakes the app.
 extension ListeningSockets {
     /// Binds sockets of apps that do not run again if their files are gone. An app that runs has the old socket, and
-    /// gets another one only at its next launch: its socket is marked. A background thread looks, because a lookup may
+    /// gets another one only when it has ended: its socket is marked. A background thread looks, because a lookup may
     /// block.
     package func seekLostFiles() { seekLostFiles { _ in true } }
 
@@ -32,33 +33,45 @@ extension ListeningSockets {
             seeksAgain = true
             return
         }
-        var sought: Set<SocketFile> = []
-        for set in sets.values { sought.formUnion(files(of: set.app).filter(isSought)) }
-        guard !sought.isEmpty else { return }
+        var files: Set<SocketFile> = []
+        // A socket may be bound again during the lookup, and its new file may have the inode number of the old one.
+        var bound: [ObjectIdentifier: Descriptor] = [:]
+        for set in sets.values {
+            for socket in set.sockets {
+                guard let descriptor = socket.descriptor, let file = socket.file, isSought(file) else { continue }
+                files.insert(file)
+                bound[ObjectIdentifier(socket)] = descriptor
+            }
+        }
+        guard !files.isEmpty else { return }
         isSeeking = true
-        let (files, findLost) = (sought, findLost)
+        let (sought, findLost) = (files, findLost)
         fileLookups.ask {
-            findLost(files)
-        } _: { [weak self] lost in
+            findLost(sought)
+        } _: { [weak self, bound] lost in
             guard let self else { return }
             isSeeking = false
-            obey(lost, among: files)
+            obey(lost, bound)
             guard seeksAgain, !isEnding else { return }
             seeksAgain = false
             seekLostFiles()
         }
     }
 
-    private func obey(_ lost: LostFiles, among sought: Set<SocketFile>) {
+    private func obey(_ lost: LostFiles, _ bound: [ObjectIdentifier: Descriptor]) {
         guard !isEnding else { return }
         for set in Array(sets.values) {
-            if machine(set.app).isAlive { mark(set, lost, among: sought) } else { bindAgain(set, lost) }
+            let sought = set.sockets.filter { socket in
+                socket.descriptor.map { bound[ObjectIdentifier(socket)] === $0 } ?? false
+            }
+            if machine(set.app).isAlive { mark(sought, of: set.app, lost) } else { bindAgain(sought, of: set, lost) }
         }
         if !lost.gone.isEmpty { arrangeRetry() }
     }
 
-    private func bindAgain(_ set: SocketSet, _ lost: LostFiles) {
-        let unreached = set.sockets.filter { $0.file.map(lost.gone.contains) ?? false }
+    private func bindAgain(_ sought: [ListeningSocket], of set: SocketSet, _ lost: LostFiles) {
+        for socket in sought { socket.isUnreached = false }
+        let unreached = sought.filter { $0.file.map(lost.gone.contains) ?? false }
         guard !unreached.isEmpty else { return }
         for socket in unreached {
             close(socket)
@@ -67,15 +80,21 @@ extension ListeningSockets {
         look(set)
     }
 
-    private func mark(_ set: SocketSet, _ lost: LostFiles, among sought: Set<SocketFile>) {
-        for socket in set.sockets {
-            guard let file = socket.file, sought.contains(file) else { continue }
-            let isUnreached = lost.missing.contains(file)
+    private func mark(_ sought: [ListeningSocket], of app: AppRuntime, _ lost: LostFiles) {
+        for socket in sought {
+            let isUnreached = socket.file.map(lost.missing.contains) ?? false
             guard socket.isUnreached != isUnreached else { continue }
             socket.isUnreached = isUnreached
-            tellPolicies(set.app)
-            if isUnreached { note(set.app, .socketNotBound, text: lostFileTrouble(socket, of: set.app)) }
+            tellPolicies(app)
+            if isUnreached { note(app, .socketNotBound, text: lostFileTrouble(socket, of: app)) }
         }
+    }
+
+    /// Binds the sockets of an app again that has ended, if their files were gone while it ran.
+    func bindUnreached(_ set: SocketSet, _ machine: AppMachine) {
+        guard !machine.isAlive, set.sockets.contains(where: \.isUnreached) else { return }
+        let own = Set(files(of: set.app))
+        seekLostFiles { own.contains($0) }
     }
 
     func lostFileTrouble(_ socket: ListeningSocket, of app: AppRuntime) -> String {

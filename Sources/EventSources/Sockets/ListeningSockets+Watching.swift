@@ -26,6 +26,7 @@ extension ListeningSockets {
     func look(_ set: SocketSet) {
         let machine = coordinator.machine(set.app.id)
         closeIfRefused(set, machine)
+        bindUnreached(set, machine)
         share(set)
         if machine.isAlive, set.unserved.until != nil { set.unserved.endDelay() }
         withhold(set)

@@ -274,8 +274,10 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     func close(_ socket: ListeningSocket, removesFile: Bool = false) {
-        if socket.descriptor != nil { host.release(socket.heldName) }
+        let isOpen = socket.descriptor != nil
         socket.close(removesFile: removesFile)
+        // Afterwards: torpor-keeper has the socket closed last, since that may block.
+        if isOpen { host.release(socket.heldName) }
     }
 
     // MARK: Trying again

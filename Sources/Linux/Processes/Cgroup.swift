@@ -53,11 +53,11 @@ public enum Cgroup {
     }
 
     /// The cgroups directly below a cgroup. Most cgroups have none; the directory's link count shows this without a
-    /// stat(2) of each file.
-    public static func children(_ path: String) -> [String] {
+    /// stat(2) of each file. Leaves out the cgroups whose paths are in `known`.
+    public static func children(_ path: String, except known: Set<String> = []) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
-            (try? File.status($0, followLinks: false).kind) == .directory
+            !known.contains($0) && (try? File.status($0, followLinks: false).kind) == .directory
         }
     }
 

@@ -111,6 +111,12 @@ extension AppSockets {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
+        // An app that is ending gets no more mail: the next run does.
+        if next.mail != nil, coordinator.machine(app.id).transition == .terminating {
+            supervisor.mailboxes.withdrawUnsent(from: app)
+            record(app)
+            return pump(app)
+        }
         // Wait until the mail's content has been read from the store.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         if next.mail != nil, isOverdue(app, channel) {
@@ -255,9 +261,14 @@ extension AppSockets {
         recorder.traceAnswer(app, message, answer.result == .failed ? .failed : .done)
         channel.queue.removeFirst()
         channel.answeredID = first.id
+        // The end of the app may be the cause, for example if its signal ended the program that handled the mail. So
+        // the mail counts as not answered, and is told to the next run.
+        let isCutShort =
+            first.mail != nil && answer.result == .failed && coordinator.machine(app.id).transition == .terminating
         if answer.result == .failed {
             let why = answer.text.map { ": \($0)" } ?? ""
-            note(app, .answerFailed, text: "failed to handle \(message.rawValue)\(whose)\(why)")
+            let fate = isCutShort ? " while it is ending, so that the next run is told it" : ""
+            note(app, .answerFailed, text: "failed to handle \(message.rawValue)\(whose)\(why)\(fate)")
         } else {
             let why = answer.text.map { ": \($0)" } ?? ""
             let outcome = answer.result == .unhandled ? ": it does not handle it\(why)" : ""
@@ -280,7 +291,7 @@ extension AppSockets {
             supervisor.savedStates.restorationFailed(app, answer.text)
             supervisor.activities.stateNotRestored(by: app)
         }
-        if let mail = first.mail {
+        if let mail = first.mail, !isCutShort {
             let content = supervisor.mailboxes.mail(mail, of: app)
             // If the app does not handle an activity, report a failure: unlike other mail, an activity goes to no
             // other app.

@@ -35,9 +35,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     func forget(_ app: AppRuntime) {
         guard let server = app.server else { return }
-        supervisor.keeper.release(DescriptorName.channel(app.name))
         server.close()
         app.server = nil
+        // Afterwards: torpor-keeper has sockets closed last, since that may block.
+        supervisor.keeper.release(DescriptorName.channel(app.name))
     }
 
     /// How long a delegate (the process that receives messages) or a task is kept after its connection was closed. When

@@ -33,11 +33,12 @@ extension Supervisor {
             app.capture = nil
         }
         if let socket = app.notifySocket {
-            keeper.release(DescriptorName.notify(app.name))
             app.notifySource?.cancel()
             app.notifySource = nil
             socket.close()
             app.notifySocket = nil
+            // Afterwards: torpor-keeper has sockets closed last, since that may block.
+            keeper.release(DescriptorName.notify(app.name))
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()

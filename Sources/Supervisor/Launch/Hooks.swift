@@ -170,7 +170,8 @@ extension Launcher {
         run.isCancelled = true
         if let pidfd = run.current {
             try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
-            run.onKill()
+            // After the completion, the caller may be running another command.
+            if !run.isOver { run.onKill() }
             guard run.names == Self.bundle else { return }
         }
         finishHooks(app, run, sentence)

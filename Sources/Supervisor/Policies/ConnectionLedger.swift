@@ -58,6 +58,8 @@ struct ConnectionLedger {
     /// socket.
     private var listening: [UInt32: Duration?] = [:]
     private var clients = UnixClients()
+    /// Begins to read the Unix sockets. Tests replace it.
+    var readUnix = { () throws(Errno) -> UnixSocketReading in try UnixSocketReading() }
     private var isAvailable = false
     private var opening: Opening?
     /// Sockets whose owner is unknown.
@@ -132,10 +134,12 @@ struct ConnectionLedger {
     private mutating func readClients(_ current: inout Opening, until deadline: Duration?) -> Bool {
         if current.local != nil { return true }
         if current.clients == nil {
-            if current.clientReading == nil { current.clientReading = try? UnixSocketReading() }
+            if current.clientReading == nil { current.clientReading = try? readUnix() }
             guard let reading = current.clientReading, let isWhole = try? reading.read(until: deadline) else {
-                clients = UnixClients()
-                current.local = []
+                // What was read last stays: otherwise all connections would be new at the next reading, as if clients
+                // had come.
+                current.clientReading = nil
+                current.local = Array(clients.sockets)[...]
                 return true
             }
             guard isWhole else { return false }

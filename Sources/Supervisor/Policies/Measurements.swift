@@ -108,6 +108,9 @@ struct Measurements {
 
     // MARK: A round
 
+    /// Whether an app's descriptors are being searched for sockets.
+    var isSearching: Bool { round?.search != nil }
+
     private struct Round {
         let needsConnections: Bool
         var hasConnections = false
@@ -116,10 +119,18 @@ struct Measurements {
         /// Apps without a cgroup; they are measured after /proc was read.
         var withoutCgroup: [MeasuredApp] = []
         var reading: SnapshotReading?
-        /// The app whose file descriptors are being searched for sockets; nil if no search is in progress.
-        var search: (app: MeasuredApp, search: SocketSearch)?
+        /// The search through an app's file descriptors for sockets; nil if none is in progress.
+        var search: Search?
         /// Whether every app that may have gained a connection was searched.
         var isComplete = true
+    }
+
+    private struct Search {
+        let app: MeasuredApp
+        let search: SocketSearch
+        /// When the search began. The app's processor time then was `processorTime`.
+        let begunAt: Duration
+        let processorTime: Duration
     }
 
     private struct Entry {
@@ -182,10 +193,10 @@ struct Measurements {
             if isLate() { return false }
         }
         while true {
-            if let (app, search) = round.search {
-                guard search.read(until: deadline) else { return false }
+            if let search = round.search {
+                guard search.search.read(until: deadline) else { return false }
                 round.search = nil
-                finish(search, app)
+                finish(search)
             } else if let app = round.rest.popFirst() {
                 measure(app, &round)
             } else if !round.withoutCgroup.isEmpty {
@@ -237,11 +248,13 @@ struct Measurements {
         entry.reckon(now)
         switch decision {
         case .search:
-            entry.claim.searchedAt = now
-            entry.claim.atProcessorTime = entry.rawTime
-            entry.claim.isOwed = false
             let isWhole = entry.measurement.usage.processes <= members.count
-            round.search = (app, SocketSearch(members, isWhole: isWhole))
+            round.search = Search(
+                app: app,
+                search: SocketSearch(members, isWhole: isWhole),
+                begunAt: now,
+                processorTime: entry.rawTime
+            )
         case .later:
             entry.claim.isOwed = true
             round.isComplete = false
@@ -264,8 +277,13 @@ struct Measurements {
         return now - entry.lookedAt >= (standsStill ? Self.suspendedLook : isIdle ? Self.idleLook : busyLook)
     }
 
-    private mutating func finish(_ search: SocketSearch, _ app: MeasuredApp) {
+    private mutating func finish(_ found: Search) {
+        let (app, search) = (found.app, found.search)
         guard var entry = entries[app.id], entry.leader == app.tree.leader else { return }
+        // Only now: a round may be abandoned during a search, and what that has found with it.
+        entry.claim.searchedAt = found.begunAt
+        entry.claim.atProcessorTime = found.processorTime
+        entry.claim.isOwed = false
         entry.claim.sockets = Array(search.sockets)
         entry.claim.isWhole = search.isWhole
         entry.claim.elsewhere = search.elsewhere.map { found in

@@ -100,9 +100,12 @@ struct UnixClients {
         var count = 0
         while index != now.listeners.endIndex {
             compare(now.listeners[index].key, now.listeners[index].value, time)
+            // A listener may have had very many connections.
+            count += 1 + now.listeners[index].value.connections.count
             now.listeners.formIndex(after: &index)
-            count += 1
-            if count.isMultiple(of: Self.portion), let deadline, Clock.monotonic() >= deadline {
+            guard count >= Self.portion else { continue }
+            count = 0
+            if let deadline, Clock.monotonic() >= deadline {
                 comparing = index
                 return false
             }

@@ -43,6 +43,7 @@ extension Supervisor {
         appSockets.keepLedger(of: app)
         let fields = AppRecord(of: app)
         if !fields.tokens.isRecorded { app.tokens.isRecorded = true }
+        let coordinator = engine.coordinator
         recovery.write(slot, undone: app.undone.rawValue) { memory in
             var writer = RecordWriter(memory)
             coordinator.encode(app.id, into: &writer)

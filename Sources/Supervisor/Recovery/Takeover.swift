@@ -10,7 +10,7 @@ import Linux
 import Notify
 import Output
 import Processes
-package import Recovery
+import Recovery
 import Store
 import TorporAPI
 import VarlinkServer
@@ -33,6 +33,9 @@ final class Takeover: ShellRoom {
     /// The slots in the recovery file of removed apps whose processes are being ended, by the names of the apps. They are
     /// freed only then: if torpord dies before, the next one must search for these processes.
     var slotsOfRemoved: [String: Int] = [:]
+    /// What is beside the apps' cgroups (``CgroupTree/entries()``), if the earlier torpord had all of them in the place
+    /// that this torpord uses; otherwise empty.
+    private var cgroupsFound: Set<String> = []
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -93,6 +96,9 @@ final class Takeover: ShellRoom {
         }
         takeCompanions(&left)
         if left.isEmpty { seekStrays() }
+        if let cgroups = supervisor.place.cgroups, supervisor.recovery.place == cgroups.digest {
+            cgroupsFound = cgroups.entries()
+        }
         var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
         var fresh: [AppRuntime] = []
         let entries = Dictionary(supervisor.recovery.entries.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -156,6 +162,7 @@ final class Takeover: ShellRoom {
         // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
+        noteCgroupPlace()
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
             // These descriptors belong to apps that are no longer configured. An app may have stored a descriptor whose
@@ -210,7 +217,9 @@ final class Takeover: ShellRoom {
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
-        let cgroup = record.hasCgroup ? supervisor.place.cgroups?.path(of: app.name, around: leader.pid) : nil
+        let cgroup =
+            record.hasCgroup
+            ? supervisor.place.cgroups?.path(of: app.name, around: leader.pid, known: cgroupsFound) : nil
         app.run.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
         app.run.tree?.isContainer = record.container != nil
         app.run.profileState = record.profileState
@@ -367,6 +376,17 @@ final class Takeover: ShellRoom {
         }
     }
 
+    /// Records for the next torpord whether all apps' cgroups are in the place that this torpord uses. It stays so,
+    /// since apps are launched only there.
+    private func noteCgroupPlace() {
+        cgroupsFound = []
+        guard let cgroups = supervisor.place.cgroups else { return }
+        let isComplete = apps.allSatisfy { app in
+            app.run.tree?.cgroupPath.map { $0.utf8.starts(with: (cgroups.base + "/").utf8) } ?? true
+        }
+        supervisor.recovery.place = isComplete ? cgroups.digest : 0
+    }
+
     func cgroup(of app: AppRuntime) -> String? {
         supervisor.place.cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
     }
@@ -445,45 +465,5 @@ final class Takeover: ShellRoom {
         case .outOfMemory, .memoryLimit: .signaled(Signal.kill, coreDumped: false)
         case .unknown: nil
         }
-    }
-}
-
-extension RecoveryFile {
-    /// Whether the torpord that wrote the file was ending all apps.
-    package var isShuttingDown: Bool {
-        get { flags & 1 != 0 }
-        set { flags = newValue ? flags | 1 : flags & ~1 }
-    }
-
-    /// Whether the next torpord must read the configuration on disk instead of the one in force, because a user who
-    /// restarts the service expects edits to take effect.
-    package var readsConfiguration: Bool {
-        get { flags & 8 != 0 }
-        set { flags = newValue ? flags | 8 : flags & ~8 }
-    }
-
-    /// Whether the configuration on disk was invalid when it was last read.
-    package var isDiskInvalid: Bool {
-        get { flags & 32 != 0 }
-        set { flags = newValue ? flags | 32 : flags & ~32 }
-    }
-
-    /// Whether the followed session was unlocked at least once since the boot.
-    var wasUnlocked: Bool {
-        get { flags & 16 != 0 }
-        set { flags = newValue ? flags | 16 : flags & ~16 }
-    }
-
-    /// Whether an earlier supervisor was killed while it ended its apps. If so, apps that are found running are ended.
-    var endsWhatIsFound: Bool {
-        get { flags & 4 != 0 }
-        set { flags = newValue ? flags | 4 : flags & ~4 }
-    }
-
-    /// Whether the runtime directory is being repaired. If torpord dies during the repair, the next torpord must check
-    /// all files in it.
-    var isBeingRepaired: Bool {
-        get { flags & 64 != 0 }
-        set { flags = newValue ? flags | 64 : flags & ~64 }
     }
 }

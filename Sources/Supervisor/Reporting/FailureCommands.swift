@@ -19,6 +19,7 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
     /// Apps whose commands have begun and wait for a place again: they lost theirs when a command was killed.
     private var resuming: [AppRuntime] = []
     private var places = FailurePlaces()
+    private var isAboutToBegin = false
 
     /// The name of the commands, as the configuration names them.
     static let names = "on_failure"
@@ -36,9 +37,11 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
         // That the app stays down is the more important news.
         if let waiting = failures.waiting, waiting.isFinal, !isFinal { return }
         if failures.waiting == nil { queue.append(app) }
-        failures.waiting = Failure(isFinal: isFinal, variables: variables(of: app, ending, report))
+        let user = app.specification.user ?? ""
+        failures.waiting = Failure(isFinal: isFinal, user: user, variables: variables(of: app, ending, report))
+        places.wants(user)
         // Start the commands later, when everything that follows from the ending is carried out.
-        engine.whenStarted { [weak self] in self?.loop.later { [weak self] in self?.beginNext() } }
+        engine.whenStarted { [weak self] in self?.beginSoon() }
     }
 
     func forget(_ app: AppRuntime) {
@@ -67,31 +70,38 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
         return String(scalars)
     }
 
+    private func beginSoon() {
+        guard !isAboutToBegin else { return }
+        isAboutToBegin = true
+        loop.later { [weak self] in
+            self?.isAboutToBegin = false
+            self?.beginNext()
+        }
+    }
+
     private func beginNext() {
-        while let index = resuming.firstIndex(where: { places.isFree(for: $0.failures?.user ?? "") }) {
+        while let index = places.first(of: resuming, user: { $0.failures?.user ?? "" }, isReady: { _ in true }) {
             let app = resuming.remove(at: index)
             guard let failures = app.failures, let rest = failures.rest else { continue }
             failures.rest = nil
             takePlace(failures)
             runAll(rest.commands, of: app, failures, rest.failure)
         }
-        while let index = queue.firstIndex(where: mayBegin) {
+        while let index = places.first(of: queue, user: { $0.failures?.waiting?.user ?? "" }, isReady: isReady) {
             let app = queue.remove(at: index)
             guard let failures = app.failures, let failure = failures.waiting else { continue }
             failures.waiting = nil
             failures.isRunning = true
-            failures.user = user(of: app)
+            failures.user = failure.user
             takePlace(failures)
             let commands = app.specification.onFailure.filter { failure.isFinal || $0.each }
             runAll(commands[...], of: app, failures, failure)
         }
+        // Commands that could not be run have given their places back at once: look again.
+        if !isAboutToBegin { places.settle() }
     }
 
-    private func mayBegin(_ app: AppRuntime) -> Bool {
-        app.failures?.isRunning != true && places.isFree(for: user(of: app))
-    }
-
-    private func user(of app: AppRuntime) -> String { app.specification.user ?? "" }
+    private func isReady(_ app: AppRuntime) -> Bool { app.failures?.isRunning != true }
 
     private func takePlace(_ failures: AppFailures) {
         failures.hasPlace = true
@@ -104,7 +114,7 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
             failures.hasPlace = false
             places.giveBack(for: failures.user)
         }
-        loop.later { [weak self] in self?.beginNext() }
+        beginSoon()
     }
 
     private func runAll(
@@ -116,12 +126,15 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
         failures.run = nil
         guard let command = commands.first, app.isListed, !isEnding else {
             failures.isRunning = false
+            // The app may have failed again.
+            if let waiting = failures.waiting { places.wants(waiting.user) }
             return leavePlace(failures)
         }
         guard failures.hasPlace else {
             failures.rest = (commands, failure)
             resuming.append(app)
-            return loop.later { [weak self] in self?.beginNext() }
+            places.wants(failures.user)
+            return beginSoon()
         }
         let others = commands.dropFirst()
         var hook = HookCommand(command.command)
@@ -160,6 +173,8 @@ final class FailureCommands: ShellRoom, LifecycleObserver {
 private struct Failure {
     /// Whether the app is not restarted.
     var isFinal: Bool
+    /// The user whose place the commands take; empty for torpord's own.
+    var user: String
     /// The variables of the commands.
     var variables: [String: String]
 }

@@ -5,6 +5,7 @@ import Engine
 import Lifecycle
 import Linux
 package import Processes
+import Recovery
 import ServiceManager
 
 /// Chooses the cgroups for the apps. If torpord is a service of systemd, also finds out whether a stop of the service
@@ -37,7 +38,11 @@ package final class AppsPlace: ShellRoom {
             }
         }
         do throws(CgroupsUnavailable) {
-            cgroups = try CgroupTree(instance: supervisor.runtime.instance, scope: scope?.path)
+            let cgroups = try CgroupTree(instance: supervisor.runtime.instance, scope: scope?.path)
+            self.cgroups = cgroups
+            supervisor.processes.countsMemory = cgroups.controllers.contains("memory")
+            // Apps that run may be in another place, which only the next takeover finds out.
+            if supervisor.recovery.place != cgroups.digest { supervisor.recovery.place = 0 }
         } catch {
             trouble = error.description
         }

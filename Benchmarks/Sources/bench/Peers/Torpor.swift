@@ -35,7 +35,7 @@ struct Torpor: Peer {
                 : "the cgroup hierarchy is unmounted for it, apps are followed by session and descent")
     }
 
-    var needs: (processes: Int, descriptors: Int) { (0, 3) }
+    var needs: (processes: Int, descriptors: Int) { (0, 4) }
 
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try TorporSession(bench, self, load) }
 

@@ -101,6 +101,22 @@ struct ShellDelegateTests {
         }
     }
 
+    @Test("a message whose command the app's end cuts short is told to the next run")
+    func cutShort() throws {
+        let command = """
+            echo told >>@D/rec.web; if [ -e @D/begun ]; then touch @D/handled; else touch @D/begun; exec sleep 1000; fi
+            """
+        let toml = Self.toml([Self.torpor, "app", "delegate", "--on", "didReceiveEvent=" + command])
+        try withDaemon(toml + "topics = { \"*\" = { keep = true } }\n") { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("news")
+            try daemon.eventually("it is handled") { File.exists(daemon.directory + "/begun") }
+            try daemon.done(.restart, "web")
+            try daemon.eventually("the next run has handled it") { File.exists(daemon.directory + "/handled") }
+            #expect(daemon.records("web") == ["told", "told"])
+        }
+    }
+
     @Test("a command whose answer is misspelt has failed, and has not handled the message")
     func misspelt() throws {
         let toml = Self.toml([Self.torpor, "delegate", "--on", "didReceiveEvent=echo unhandeld >&3"])

@@ -40,6 +40,24 @@ import TorporAPI
         }
     }
 
+    @Test("a link of another user is not written through, also if it leads nowhere", .enabled(if: Users.isRoot))
+    func foreignLink() throws {
+        try withFolder { folder in
+            let (file, target, own) = (folder + "/ecosystem.json", folder + "/torpor.toml", folder + "/precious")
+            try File.write(file, Self.ecosystem)
+            try File.link(target, to: own)
+            for owner in [UInt32(4321), 0] {
+                #expect(lchown(target, owner, owner) == 0)
+                for words in [["import", file, "--output", target, "--force"], ["init", "--yes", "--force", folder]] {
+                    let (code, output) = try Spawn.run([Built.path("torpor")] + words)
+                    #expect((code == 0) == (owner == 0), "\(output)")
+                    #expect((owner == 0) != output.contains("is a link of another user"), "\(output)")
+                    #expect(File.exists(own) == (owner == 0))
+                }
+            }
+        }
+    }
+
     @Test("the file is readable by no one who could not read the source", arguments: [0o600, 0o640, 0o644, 0o400])
     func mode(source: Int) throws {
         try withFolder { folder in

@@ -134,6 +134,7 @@ struct FailingLocksTests {
     func notOpenedByTheUnlock() throws {
         let hook = """
             before_start = [["/bin/sh", "-c", "touch @D/first; while [ ! -e @D/go ]; do sleep 0.05; done"]]
+            launch_deadline = "10min"
 
             """
         for isRefused in [false, true] {
@@ -168,6 +169,7 @@ struct FailingLocksTests {
     func onTheWay() throws {
         let hook = """
             before_start = [["/bin/sh", "-c", "touch @D/first; while [ ! -e @D/go ]; do sleep 0.05; done"]]
+            launch_deadline = "10min"
 
             """
         try ProtectionTests.with(keys: ProtectionTests.keys + hook) { daemon throws in

@@ -35,6 +35,17 @@ import TorporAPI
         }
     }
 
+    @Test("Several restarts of an app at the same moment all succeed, and restart it") func together() throws {
+        try withDaemon("[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]\n") { daemon throws in
+            for _ in 1...3 {
+                let before = try #require(try daemon.summary("web").pid)
+                let clients = try (1...5).map { _ in try Client(daemon, "restart", "web") }
+                for client in clients { #expect(try client.finish(daemon) == 0) }
+                #expect(try daemon.summary("web").pid != before)
+            }
+        }
+    }
+
     @Test("A program that goes to the background by itself is told of: its processes end with the main one")
     func daemonizes() throws {
         let toml = """

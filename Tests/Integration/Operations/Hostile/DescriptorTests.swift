@@ -166,6 +166,39 @@ import TorporAPI
         }
     }
 
+    @Test("One that lingers in the queue of a Unix socket holds nobody when that socket is bound again or removed")
+    func queued() throws {
+        let program =
+            Self.lingering
+                + """
+
+                path = tp.HERE + "/sock"
+                def queue():
+                    one, other = connection()
+                    others.append(other)
+                    with socket.socket(socket.AF_UNIX) as client:
+                        client.connect(path)
+                        client.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, tp.array.array("i", [one]))])
+                queue()
+                tp.record("queued")
+                tp.notify("READY=1")
+                tp.wait()
+                """
+        let keys = "sockets = [{ stream = \"@D/sock\" }]"
+        try attack(program, keys: keys) { daemon in
+            for round in 1...3 {
+                try daemon.waitFor("evil", "active")
+                #expect(daemon.records("evil").count == round)
+                // The next launch binds the socket again, and closes the old one.
+                try File.remove(daemon.directory + "/sock")
+                try daemon.done(.restart, "evil")
+            }
+            try daemon.waitFor("evil", "active")
+            try daemon.apply("[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]\nlaunch = \"on-demand\"")
+            try daemon.eventually("it is removed") { try daemon.list().map(\.name) == ["web"] }
+        }
+    }
+
     @Test("The process that opens them keeps no capability but one, and only the system calls that it needs")
     func confined() throws {
         let program = """
