@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import Supervisor
 import TorporAPI
 import Varlink
@@ -11,7 +12,7 @@ enum BoundedReply {
     /// The maximum size of a reply as JSON, in bytes. Clients refuse messages of more than 16 MiB.
     static let mostBytes = 4 << 20
     /// The bounds that are tried in turn: the size of a string as JSON in bytes, and the number of elements of an array.
-    private static let steps = [(string: 1024, array: 500), (256, 100), (64, 10)]
+    private static let steps: [(string: Int, array: Int)] = [(1024, 500), (256, 100), (64, 10)]
 
     /// Returns the results as they are, if they are not too large. Otherwise returns them with shorter strings and
     /// arrays, and with `truncated`.

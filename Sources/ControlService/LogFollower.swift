@@ -63,7 +63,7 @@ final class LogFollower: OutputFollower {
         if !reply.more {
             query.count = min(query.count ?? .max, LogReader.mostLines)
             // As JSON, no line is shorter than in the file.
-            query.bytes = Self.bytesOfReply
+            query.bytes = LogFollower.bytesOfReply
         }
         self.reader = reader
         self.query = query

@@ -30,14 +30,12 @@ extension JSON {
         case .string(let text): return .string(text.shortened(toSerialised: bytes))
         case .array(let all):
             return .array(all.prefix(elements).map { $0.shortened(stringsTo: bytes, arraysTo: elements) })
-        case .object(var object):
-            object = JSONObject(
-                members: object.members.map { member in
-                    let value = member.value.shortened(stringsTo: bytes, arraysTo: elements)
-                    return JSONObject.Member(name: member.name, value: value)
-                }
-            )
-            return .object(object)
+        case .object(let object):
+            let members = object.members.map { member in
+                let value = member.value.shortened(stringsTo: bytes, arraysTo: elements)
+                return JSONObject.Member(name: member.name, value: value)
+            }
+            return .object(JSONObject(members: members))
         }
     }
 }

@@ -12,7 +12,7 @@ import Varlink
 
     private static func report(_ app: String, _ at: Int64, text: String) -> Report {
         var report = Report(app: app, incarnation: at, at: at, reason: "signal", state: "active")
-        report.log = (0..<10).map { LogLine(at: $0, text: text) }
+        report.log = (0..<10).map { LogLine(at: Int64($0), text: text) }
         return report
     }
 
@@ -61,7 +61,7 @@ import Varlink
         #expect(all["reports"] == .array(few.map(\.json)))
         #expect(all["truncated"] == false && all["left_out"] == .null)
 
-        let many = (0..<400).map { Self.report("bad", 400 - $0, text: Self.hostile(330)) } + few
+        let many = (0..<400).map { Self.report("bad", 400 - Int64($0), text: Self.hostile(330)) } + few
         let bare = BoundedReply.reports(many.map(\.json))
         #expect(bare.serialised().count <= BoundedReply.mostBytes)
         #expect(bare["truncated"] == true && bare["left_out"] == .null)
@@ -70,7 +70,7 @@ import Varlink
 
         let tooMany =
             (0..<3_000).map { number in
-                var report = Self.report("bad", 3_000 - number, text: "x")
+                var report = Self.report("bad", 3_000 - Int64(number), text: "x")
                 report.text = String(repeating: "a", count: 2_000)
                 return report
             } + few

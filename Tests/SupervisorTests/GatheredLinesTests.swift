@@ -32,7 +32,7 @@ import Varlink
     func newest(page: Int) throws {
         let most = 100_000
         var lines = GatheredLines(most: most)
-        let all = (0..<300).map { LogLine(at: $0, text: "\($0) " + String(repeating: "\u{1}", count: 300)) }
+        let all = (0..<300).map { LogLine(at: Int64($0), text: "\($0) " + String(repeating: "\u{1}", count: 300)) }
         for start in stride(from: 0, to: all.count, by: page) {
             lines.append(Array(all[start..<min(all.count, start + page)]))
         }

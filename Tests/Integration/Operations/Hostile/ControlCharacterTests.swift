@@ -66,7 +66,8 @@ import Varlink
             try Self.torpor(daemon, "status", "loud")
             try Self.torpor(daemon, "status", "--json")
 
-            kill(try #require(try daemon.summary("loud").pid), SIGSEGV)
+            let main = try #require(try daemon.summary("loud").pid)
+            kill(main, SIGSEGV)
             try daemon.eventually("it has a report") { try daemon.reports("loud").count == 1 }
             let report = try daemon.reports("loud")[0]
             #expect(report.log.count == 10 && report.json.serialised().count < 64 << 10)
