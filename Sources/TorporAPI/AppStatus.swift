@@ -117,10 +117,20 @@ public struct LogLine: Hashable, Sendable {
 
     /// Encodes the value as a JSON object.
     public var json: JSON {
-        [
-            "at": .optional(at), "incarnation": .optional(incarnation), "stream": .optional(stream),
-            "text": .string(text),
-        ]
+        var object = JSONObject()
+        object.reserve(4)
+        addMembers(to: &object)
+        return .object(object)
+    }
+
+    /// Appends the JSON object as text.
+    public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
+
+    private func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("at", at)
+        members.add("incarnation", incarnation)
+        members.add("stream", stream)
+        members.add("text", text)
     }
 }
 
