@@ -27,6 +27,7 @@ public final class TorporApp: Sendable {
 
     let environment: AppEnvironment
     let engine: Engine
+    let isDelegate: Bool
     let state = Monitor(State())
 
     struct State {
@@ -44,6 +45,7 @@ public final class TorporApp: Sendable {
 
     init(environment: AppEnvironment, isDelegate: Bool, takesSignals: Bool) throws(AppError) {
         self.environment = environment
+        self.isDelegate = isDelegate
         launchOptions =
             environment.socket == nil && environment.options == .emptyObject
             ? .unsupervised : LaunchOptions(environment.options)
