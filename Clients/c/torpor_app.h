@@ -232,7 +232,8 @@ typedef struct torpor_delegate {
     torpor_handler *task_expiring;              /* torpor_message_task */
     torpor_handler *did_receive_memory_warning; /* torpor_message_level */
     torpor_handler *perform_fetch;              /* Check for new content, and set message->fetched. */
-    torpor_handler *will_terminate;             /* torpor_message_reason */
+    /* torpor_message_reason. Save the state here too: a shutdown tells an app in the foreground no other message. */
+    torpor_handler *will_terminate;
     /* Messages about scenes inside the app (scenes = { inside = true }), each with torpor_message_scene. An app with
      * such scenes gets these messages for each scene. It never gets did_become_active, will_resign_active,
      * did_enter_background and will_enter_foreground for itself. If scene_will_connect returns TORPOR_FAILED, the

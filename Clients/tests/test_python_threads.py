@@ -312,6 +312,8 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(
             self.supervisor.pending, [{"result": "pending", "text": "It takes ?.", "expected_ms": 2500}]
         )
+        with self.assertRaisesRegex(TypeError, "pending takes the seconds .* such as 20, and not '20s'"):
+            app.pending(recorder.heard[-1], "20s")  # type: ignore[arg-type]
         app.answer(recorder.heard[-1], failed="no")
         self.assertEqual(self.supervisor.answer(number), {"result": "failed", "text": "no"})
         with self.assertRaises(torpor.NotInFlight):

@@ -11,6 +11,7 @@ import Varlink
 ///         static func main() async throws { try await TorporApp.run(Notes()) }
 ///         func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws { … }
 ///         func didEnterBackground(_ app: TorporApp) async throws { try await app.saveState(…) }
+///         func willTerminate(_ app: TorporApp, reason: String) async throws { try await app.saveState(…) }
 ///     }
 ///
 /// The app has `ready = "delegate"` in its configuration. All members can be used from every task and thread.

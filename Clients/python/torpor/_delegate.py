@@ -125,7 +125,7 @@ class Delegate:
         """It is time to look for new content: message.fetched("new-data"), "no-data" or "failed" says what there was."""
 
     def will_terminate(self, message: Message) -> Any:
-        """The app is ended: SIGTERM follows."""
+        """The app is ended: SIGTERM follows. The time to save its state, which was in use if the machine is shut down."""
 
     def scene_will_connect(self, message: Message) -> Any:
         """A scene inside the app connects: message.scene_session, .options["foreground"] and .options["new"] say how.

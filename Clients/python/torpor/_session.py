@@ -197,6 +197,8 @@ class Session:
     def answer(
         message: Message, result: str, text: Optional[str] = None, expected: Optional[float] = None
     ) -> Json:
+        if expected is not None and (isinstance(expected, bool) or not isinstance(expected, (int, float))):
+            raise TypeError(f"pending takes the seconds that the answer takes, a number such as 20, and not {expected!r}")
         declines: Optional[List[str]] = list(message.declined) or None
         return {
             "id": message.id,
