@@ -15,6 +15,8 @@ public struct ProcessStat: Hashable, Sendable {
     public var session: Int32
     /// The state as a letter: R, S, D, T, t, Z, X or I (proc_pid_stat(5)).
     public var state: Character
+    /// The kernel's flags of the task (`PF_…` in its `sched.h`).
+    public var flags: UInt32
     /// The start time in clock ticks since boot. Together with the pid, it identifies the process even if the pid is
     /// reused.
     public var startTime: UInt64
@@ -36,6 +38,9 @@ public struct ProcessStat: Hashable, Sendable {
     /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
+    /// Whether the thread is ending or has ended (PF_EXITING): it no longer runs code of its program.
+    public var isExiting: Bool { flags & 0x4 != 0 }
+
     /// Parses the content of a stat file. The process's name is in parentheses and may itself contain parentheses, so
     /// the name ends at the last `)`.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
@@ -48,6 +53,7 @@ public struct ProcessStat: Hashable, Sendable {
         state = Character(UnicodeScalar(bytes[close + 2]))
         var numbers: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
             (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        var flags: UInt64 = 0
         var field = 4
         var index = close + 4
         // The field numbers are those of proc_pid_stat(5).
@@ -63,6 +69,7 @@ public struct ProcessStat: Hashable, Sendable {
             case 4: numbers.0 = value
             case 5: numbers.1 = value
             case 6: numbers.2 = value
+            case 9: flags = value
             case 14: numbers.3 = value
             case 15: numbers.4 = value
             case 16: numbers.5 = value
@@ -78,6 +85,7 @@ public struct ProcessStat: Hashable, Sendable {
             return nil
         }
         self.pid = pid
+        self.flags = UInt32(truncatingIfNeeded: flags)
         parent = Int32(truncatingIfNeeded: numbers.0)
         group = Int32(truncatingIfNeeded: numbers.1)
         session = Int32(truncatingIfNeeded: numbers.2)
