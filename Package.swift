@@ -249,9 +249,9 @@ let tests: Table = [
     "StoreTests": ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"],
     "SupervisorTests": [
         "Alerts", "CalendarTime", "Configuration", "ControlService", "DesktopProtocol", "Engine", "EngineHarness",
-        "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Output",
-        "Permissions", "Policies", "Processes", "Store", "Supervisor", "TestAddresses", "TorporAPI", "TorporPolicyABI",
-        "Varlink", "VarlinkServer",
+        "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Permissions",
+        "Policies", "Processes", "Store", "Supervisor", "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink",
+        "VarlinkServer",
     ],
     "SystemdTests": ["TestMachine"],
     "TelemetryTests": ["Linux", "Telemetry", "TorporAPI", "Varlink"],

@@ -196,7 +196,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .reports(let name):
                 let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
                 let reports = (chosen ?? selection.apps).flatMap(\.reports)
-                reply.send(BoundedList(reports.sorted { $0.at > $1.at }.map(\.json)).reply("reports"))
+                reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
             case .exportState(let name, let offset):
                 exportState(of: try selection.one(name), at: offset, for: peer, reply)
             case .importState(let request): importState(request, of: try selection.one(request.app), reply)
@@ -456,7 +456,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.profileMissing = profile.missing
         if let tree = app.run.tree {
             let (members, leftOut) = tree.members(atMost: Self.mostProcesses)
-            status.processes = Self.processInfos(members)
+            status.processes = members.compactMap(Self.processInfo)
             if leftOut > 0 { status.processesLeftOut = Int64(leftOut) }
             status.stopped =
                 machine.state != .suspended && status.processes.first { $0.pid == tree.addressee.pid }?.state == "T"
@@ -473,5 +473,27 @@ package final class ControlService: ShellRoom, ClientService {
         status.reports = app.reports.reversed()
         if app.run.tree != nil { status.launch = LaunchTimes(app.run.timeline) }
         return status
+    }
+
+    /// The maximum number of processes in a status, and the maximum length of their command lines in bytes: an app's
+    /// own processes determine both.
+    private static let mostProcesses = 500
+    private static let longestCommand = 4_096
+
+    private static func processInfo(_ pid: Int32) -> ProcessInfo? {
+        guard let stat = try? ProcFS.stat(pid) else { return nil }
+        var words = (try? ProcFS.cmdline(pid, limit: longestCommand)) ?? []
+        // Of the arguments of torpor-container and conmon, show only the container's name.
+        if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
+        if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
+            words = ["conmon", words[name + 1]]
+        }
+        return ProcessInfo(
+            pid: pid,
+            parent: stat.parent,
+            state: String(stat.state),
+            command: words.isEmpty ? stat.comm : words.joined(separator: " "),
+            threads: Int64(stat.threads)
+        )
     }
 }

@@ -31,8 +31,6 @@ final class LogFollower: OutputFollower {
     /// Whether the client wants all existing lines in a single reply.
     private let isGathered: Bool
     private var gathered: [LogLine] = []
-    /// About the most bytes that the gathered lines take as JSON.
-    private var gatheredBytes = 0
     /// The number of bytes that may still be searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
     /// If the search is not done by this time, an empty reply tells the client that torpord is still searching.
@@ -116,7 +114,7 @@ final class LogFollower: OutputFollower {
                 // Send a page even if it has no lines: it tells the client that the existing lines end here.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
             } else {
-                gather(page.lines.map(\.forClients))
+                gathered += page.lines.map(\.forClients)
                 if !isGathered || !page.more { send(gathered, more: page.more) }
             }
         case .following:
@@ -129,21 +127,6 @@ final class LogFollower: OutputFollower {
         }
         return true
     }
-
-    /// Adds lines to the single reply, and leaves out its first lines if it becomes too large.
-    private func gather(_ lines: [LogLine]) {
-        gathered += lines
-        gatheredBytes += lines.reduce(0) { $0 + Self.size(of: $1) }
-        var left = 0
-        while gatheredBytes > ReplySize.mostBytes, isGathered, left < gathered.count - 1 {
-            gatheredBytes -= Self.size(of: gathered[left])
-            left += 1
-        }
-        gathered.removeFirst(left)
-    }
-
-    /// The most bytes that a line takes as JSON, with its time and the names of both.
-    private static func size(of line: LogLine) -> Int { 48 + ReplySize.of(line.text) }
 
     private func next(to search: LogSearch? = nil) -> LogPage {
         let limit = reply.more || isGathered ? Self.pageBytes : Self.onePageBytes

@@ -194,18 +194,9 @@ public final class OutputCapture {
         if remove { try? File.remove(fifoPath) }
     }
 
-    /// The maximum length of a line in a report, in characters: clients read the reports of all apps at a time.
-    private static let longestReported = 1_024
-
-    /// The last lines of the log, for a termination report. Long lines are cut.
+    /// The last lines of the log, for a termination report or the app's status.
     public func lastLines(_ count: Int) -> [StampedLine] {
-        LogReader(path: openLog().path).read(LogQuery(count: count)).lines.map { line in
-            let start = line.text.unicodeScalars.prefix(Self.longestReported)
-            guard start.endIndex < line.text.endIndex else { return line }
-            var line = line
-            line.text = String(start) + "…"
-            return line
-        }
+        LogReader(path: openLog().path).read(LogQuery(count: count)).lines
     }
 
     // MARK: -

@@ -148,7 +148,7 @@ extension ManagerInterface {
 
         # An app's output: its last lines (100, or with since all); with follow (and "more") new output too. Called with
         # "more", it comes in as many replies as it takes, each but the last of the past output with "more": true;
-        # otherwise in one, with at most 100000 lines of the last 32 MiB, the newest that fit into 4 MiB. Each reply has a cursor: a call with it
+        # otherwise in one, with at most 100000 lines of the last 32 MiB. Each reply has a cursor: a call with it
         # continues after that reply's lines, with another instance and after rotations too. The cursor and the lines
         # are empty while the beginning of the output is still looked up. Fails with InJournal for an app with log =
         # "journal".
@@ -157,15 +157,13 @@ extension ManagerInterface {
 
         # Past events, across restarts and boots; with follow (and "more") new ones too. "since", "until" (exclusive)
         # and "after" (a sequence number) limit them; of these the newest "limit" are returned. Called with "more", past
-        # events may come in several replies, each of at most 4 MiB; otherwise in one, with the newest that fit. A
-        # reply's sequence number is that of the newest event that it covers; "incomplete" says why older events are
-        # missing. "app" takes what "apps" takes.
+        # events may come in several replies, each of at most 4 MiB; otherwise in one, with the newest that fit. A reply's
+        # sequence number is that of the newest event that it covers; "incomplete" says why older events are missing. "app" takes what "apps" takes.
         method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
           (events: []Event, sequence: int, incomplete: ?string)
 
-        # Termination reports, the newest first. "app" takes what "apps" takes. left_out: how many more there are, if the
-        # reply would be too long.
-        method Reports(app: ?string) -> (reports: []Report, left_out: ?int)
+        # Termination reports, the newest first. "app" takes what "apps" takes.
+        method Reports(app: ?string) -> (reports: []Report)
 
         # The state that an app saved, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
         # Base64. If saved_at or bytes changes between two calls, start again.
