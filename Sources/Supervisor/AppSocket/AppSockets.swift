@@ -226,7 +226,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         // Only clients of the control socket may post in the name of another sender, or mark a post as remote.
         var request = request
         request.remote = false
-        supervisor.mailboxes.post(request, from: app.name, to: target) { outcome in
+        supervisor.mailboxes.post(request, from: app.name, of: app, to: target) { outcome in
             switch outcome {
             case .success(let result): reply.send(result.json)
             case .failure(.notSubscribed(let sentence)):
