@@ -32,7 +32,7 @@ import Varlink
         let count = EventParts.fitting(events)
         #expect(count > 0 && count < events.count)
         let bytes = Replies.events(Array(events.prefix(count)), sequence: .max).serialised().count
-        #expect(bytes <= BoundedReply.mostBytes + 100 && bytes > EventParts.mostBytes / 4)
+        #expect(bytes <= BoundedReply.mostBytes + 100 && bytes > BoundedReply.mostBytes / 4)
     }
 
     @Test("All of usual events, and one that is too large by itself") func whole() {
