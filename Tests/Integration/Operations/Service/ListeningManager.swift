@@ -29,6 +29,17 @@ final class ListeningManager {
         return lines[min(mark, lines.count)...].contains(where: isWanted)
     }
 
+    /// Stops the daemon, and reads what it says until it has ended: torpor-closer waits until its last message is read.
+    func stop(_ daemon: Daemon) throws {
+        kill(daemon.pid, SIGTERM)
+        try daemon.eventually("the daemon ends") {
+            let hasEnded = daemon.reap() != nil
+            _ = heard { _ in false }
+            return hasEnded
+        }
+        try daemon.stop()
+    }
+
     /// Waits for a line.
     func wait(
         for what: String,

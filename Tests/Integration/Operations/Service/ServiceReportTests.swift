@@ -39,7 +39,7 @@ import TorporAPI
         let daemon = try Daemon(toml, files: ["app.py": Self.program], environment: manager.environment)
         try daemon.waitUntilItAnswers()
         try body(daemon, manager)
-        try daemon.stop()
+        try manager.stop(daemon)
     }
 
     @Test(
@@ -161,7 +161,7 @@ import TorporAPI
         #expect(daemon.processes(of: "a") == app)
         let mark = manager.lines.count
         try manager.wait(for: "WATCHDOG=1", of: daemon, since: mark)
-        try daemon.stop()
+        try manager.stop(daemon)
     }
 
     @Test("A stop that finds torpord stopped is carried out by the next one")
