@@ -86,6 +86,8 @@ package struct Manager {
             sayFallback(isChange)
             if let count = last["left_out"]?.intValue, count > 0 {
                 Complaint.say("\(count) more are left out, since the reply would be too long: name an app", .remark)
+            } else if last["truncated"]?.boolValue == true {
+                Complaint.say("long texts and lists are cut, since the reply would be too long", .remark)
             }
             return last
         } catch {

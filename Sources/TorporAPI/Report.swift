@@ -170,6 +170,30 @@ public struct Report: Hashable, Sendable {
         self.state = state
     }
 
+    /// The maximum size of a text in a report, in bytes of its JSON.
+    public static let longestText = 2 << 10
+    /// The maximum size of a name, such as that of a task, in bytes of its JSON.
+    private static let longestName = 512
+    private static let mostLocks = 100
+
+    /// Shortens the texts that the app determines. An app can crash again and again with long lines as its last output,
+    /// and the reports of all apps must fit into one reply.
+    public mutating func shorten() {
+        for index in log.indices { log[index].text = log[index].text.shortened(toSerialised: Self.longestText) }
+        text = text?.shortened(toSerialised: Self.longestText)
+        status = status?.shortened(toSerialised: Self.longestText)
+        tasks = tasks.map { $0.shortened(toSerialised: Self.longestName) }
+        locks = Array(locks.prefix(Self.mostLocks))
+        for index in locks.indices { locks[index].file = locks[index].file.shortened(toSerialised: Self.longestText) }
+        for index in timeline.indices {
+            timeline[index].name = timeline[index].name?.shortened(toSerialised: Self.longestName)
+        }
+        for index in threads.indices {
+            threads[index].name = threads[index].name.shortened(toSerialised: Self.longestName)
+            threads[index].userStack = threads[index].userStack.map { $0.shortened(toSerialised: Self.longestName) }
+        }
+    }
+
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)

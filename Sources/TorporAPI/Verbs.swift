@@ -264,8 +264,6 @@ public enum Replies {
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }
-    /// The reply of Reports.
-    public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
     /// The reply of Policies.
     public static func policies(_ policies: [PolicyStatus]) -> JSON { ["policies": .array(policies.map(\.json))] }
     /// The reply of ReloadPolicy.

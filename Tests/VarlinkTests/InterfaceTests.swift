@@ -98,7 +98,7 @@ import VarlinkServer
         status.container = ContainerInfo(name: "torpor-web", image: "i")
         status.container?.digest = "sha256:0"
         status.health = HealthInfo(check: "tcp 127.0.0.1:1", isKnown: true)
-        status.sleep = SleepInfo(seconds: 2.5, awake: 2, processor: 1, pagedOut: 4096)
+        status.sleep = SleepInfo(seconds: 2.5, awake: 200, processor: 1, pagedOut: 4096)
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")

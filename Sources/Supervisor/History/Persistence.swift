@@ -321,6 +321,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
+            // An earlier version may have stored it with longer texts.
+            report.shorten()
             // Insert each report at the front: the store returns the newest reports first.
             apps[id].reports.insert(report, at: 0)
         }
