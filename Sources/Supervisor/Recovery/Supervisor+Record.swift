@@ -59,6 +59,10 @@ extension Supervisor {
 
     private func slot(of app: AppRuntime) -> Int? {
         if let slot = app.slot { return slot }
+        if let slot = takeover.slotsOfRemoved.removeValue(forKey: app.name) {
+            app.slot = slot
+            return slot
+        }
         do throws(Errno) {
             app.slot = try recovery.add(app.name)
         } catch {
