@@ -201,6 +201,12 @@ let programs: Table = [
     "torpord": ["ControlService", "Supervisor"],
 ]
 
+/// What the programs of the command line link besides: functions with the same instructions are one. Nothing there
+/// compares functions, and no trace of a crash is read there.
+func folded(_ program: String) -> [LinkerSetting] {
+    ["torpor", "torpor-verbs"].contains(program) ? [.unsafeFlags(["-Xlinker", "--icf=all"], release)] : []
+}
+
 /// The programs in Sources in C.
 let cPrograms = ["torpor-container", "torpor-holding", "torpor-keeper", "torpor-policy-host"]
 
@@ -411,7 +417,9 @@ package.targets += policies.map { name, uses in
     .target(name: name, dependencies: uses, path: "Plugins/\(name.dropLast("Policy".count))")
 }
 package.targets += testSupport.map { .target(name: $0, dependencies: $1, path: "Tests/Support/\($0)") }
-package.targets += programs.map { .executableTarget(name: $0, dependencies: $1, linkerSettings: [sharedRuntime]) }
+package.targets += programs.map { name, uses in
+    .executableTarget(name: name, dependencies: uses, linkerSettings: [sharedRuntime] + folded(name))
+}
 package.targets += tests.map { .testTarget(name: $0, dependencies: $1, exclude: excluded[$0] ?? []) }
 package.targets += integrationTests.map { folder, uses in
     .testTarget(

@@ -102,21 +102,30 @@ final class History {
         var query = self.query
         query.limit = Self.page
         ask(query) { history, events in
-            history.position = events.last?.sequence ?? history.position
             // A page that is not full is the store's last page. Later events, which the store does not have yet, are
             // in memory.
             guard events.count == Self.page else { return history.send(newest: nil, of: events) }
-            history.reply.send(Replies.events(events, sequence: history.position), continues: true)
-            guard history.reply.isUnread else { return history.nextPage() }
-            history.reply.onRead = {
-                history.reply.onRead = nil
-                history.nextPage()
-            }
+            history.sendPart(events.prefix(EventParts.fitting(events)))
+            history.whenRead { $0.nextPage() }
         }
     }
 
-    /// Sends the newest events: those from the store, and later ones from memory. If the request says `follow`, sends
-    /// later events too.
+    /// Sends a reply that is not the last one.
+    private func sendPart(_ events: ArraySlice<EventRecord>) {
+        position = events.last?.sequence ?? position
+        reply.send(Replies.events(Array(events), sequence: position), continues: true)
+    }
+
+    /// Continues when the client has read the replies so far.
+    private func whenRead(_ body: @escaping (History) -> Void) {
+        guard reply.isUnread else { return body(self) }
+        reply.onRead = { [self] in
+            reply.onRead = nil
+            body(self)
+        }
+    }
+
+    /// Sends the newest events: those from the store, and later ones from memory.
     private func send(newest limit: Int?, of stored: [EventRecord]) {
         position = stored.last?.sequence ?? position
         let log = supervisor.events
@@ -124,8 +133,36 @@ final class History {
         let all = stored + recent
         let chosen = limit.map { Array(all.suffix($0)) } ?? all
         if let unknown, position == 0, chosen.isEmpty { return reply.fail(unknown) }
+        send(chosen[...], until: log.sequence)
+    }
+
+    /// Sends events in as many replies as it takes, and then the events that were recorded after the event with the
+    /// number `sequence`.
+    private func send(_ events: ArraySlice<EventRecord>, until sequence: Int64) {
+        let count = reply.more ? EventParts.fitting(events) : events.count
+        if count < events.count {
+            sendPart(events.prefix(count))
+            return whenRead { $0.send(events.dropFirst(count), until: sequence) }
+        }
+        guard supervisor.events.sequence > sequence else { return finish(with: Array(events)) }
+        sendPart(events)
+        position = max(position, sequence)
+        nextPage()
+    }
+
+    /// Sends the last reply about existing events. If the request says `follow`, sends later events too.
+    private func finish(with events: [EventRecord]) {
+        var events = events
+        let left = reply.more ? 0 : events.count - EventParts.fitting(events.reversed())
+        if left > 0 {
+            events.removeFirst(left)
+            incomplete =
+                "\(left) older events are left out: a reply without ‘more’ has at most "
+                + "\(BoundedReply.mostBytes >> 20) MiB"
+        }
+        let log = supervisor.events
         reply.send(
-            Replies.events(chosen, sequence: log.sequence, incomplete: incomplete),
+            Replies.events(events, sequence: log.sequence, incomplete: incomplete),
             continues: request.follow
         )
         guard request.follow, reply.more, !reply.isClosed else { return }

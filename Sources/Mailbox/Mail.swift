@@ -53,6 +53,8 @@ public struct MailDraft: Sendable, Hashable {
     /// Whether the message has no sender, because it is about the app's own timer, file or device, or about the
     /// machine. Such a message is done once the app was woken and got it.
     public var isOwnEvent = false
+    /// Whether another app sends the message. Such a message is accepted only within the sender's share of the mailbox.
+    public var isOfOtherApp = false
 
     /// Creates a message from its parts.
     public init(

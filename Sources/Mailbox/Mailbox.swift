@@ -28,6 +28,10 @@ public struct Mailbox: Sendable {
         case tooMany(Int)
         /// With the message, the mailbox would exceed its size limit, which is this number of bytes.
         case tooLarge(Int)
+        /// The sender, an app, already has this many messages in the mailbox, which is its share of them.
+        case tooManyOfSender(String, Int)
+        /// With the message, the sender, an app, would exceed its share of the mailbox, which is this number of bytes.
+        case tooLargeOfSender(String, Int)
         /// The payload does not fit the message's `coalescing`; the text is a sentence.
         case payload(String)
 
@@ -38,6 +42,12 @@ public struct Mailbox: Sendable {
             switch self {
             case .tooMany(let count): "has a full mailbox: \(count) messages wait in it; \(Self.remedy)"
             case .tooLarge(let bytes): "has a full mailbox: no more than \(bytes) bytes may wait in it; \(Self.remedy)"
+            case .tooManyOfSender(let sender, let count):
+                "has a full mailbox for \(sender): \(count) of its messages wait there, and one app may have at most half "
+                    + "of mailbox_limit; \(Self.remedy)"
+            case .tooLargeOfSender(let sender, let bytes):
+                "has a full mailbox for \(sender): no more than \(bytes) bytes of one app, half of mailbox_size, may wait "
+                    + "there; \(Self.remedy)"
             case .payload(let sentence): sentence
             }
         }
@@ -58,6 +68,8 @@ public struct Mailbox: Sendable {
     public private(set) var items: [Mail] = []
     /// The total size of the messages in bytes.
     public private(set) var bytes = 0
+    /// What each sender has of the messages.
+    private var shares = MailShares()
 
     /// A mailbox without messages.
     public init() {}
@@ -66,10 +78,13 @@ public struct Mailbox: Sendable {
     public init(keeping items: [Mail]) {
         self.items = items.sorted { $0.id < $1.id }
         bytes = items.reduce(0) { $0 + $1.size }
+        for mail in items { shares.add(mail) }
     }
 
     /// Adds a message. `at` is in microseconds since 1970. `id` becomes the message's number, unless the message is
     /// combined with one that waits already.
+    ///
+    /// A message of another app is also refused if its sender would have more than half of the mailbox.
     ///
     /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(
@@ -81,7 +96,8 @@ public struct Mailbox: Sendable {
         try Self.check(draft)
         try Self.check(draft.payload)
         if let index = items.lastIndex(where: { !$0.isInFlight && $0.draft.coalesces(with: draft) }) {
-            var mail = items[index]
+            let earlier = items[index]
+            var mail = earlier
             let before = mail.size
             mail.draft.payload = Self.coalesce(mail.draft.payload, draft.payload, draft.coalescing)
             mail.draft.sender = draft.sender
@@ -92,21 +108,30 @@ public struct Mailbox: Sendable {
             if draft.coalescing == .net, mail.draft.payload["before"] == mail.draft.payload["after"] {
                 items.remove(at: index)
                 bytes -= before
+                shares.remove(earlier)
                 return .cancelled(mail)
             }
             try Self.check(mail.draft.payload)
             guard mail.size <= before || bytes - before + mail.size <= limits.bytes else {
                 throw .tooLarge(limits.bytes)
             }
+            if draft.isOfOtherApp, mail.size > before { try shares.checkSize(of: mail, replacing: earlier, limits) }
             bytes += mail.size - before
+            shares.remove(earlier)
+            shares.add(mail)
             items[index] = mail
             return .changed(mail)
         }
         let mail = Mail(id: id, draft: draft, firstAt: at, lastAt: at)
+        if draft.isOfOtherApp {
+            try shares.checkCount(of: mail, limits)
+            try shares.checkSize(of: mail, replacing: nil, limits)
+        }
         guard items.count < limits.count else { throw .tooMany(items.count) }
         guard bytes + mail.size <= limits.bytes else { throw .tooLarge(limits.bytes) }
         items.append(mail)
         bytes += mail.size
+        shares.add(mail)
         return .added(mail)
     }
 
@@ -160,6 +185,7 @@ public struct Mailbox: Sendable {
         guard let index = items.firstIndex(where: { $0.id == id }) else { return nil }
         let mail = items.remove(at: index)
         bytes -= mail.size
+        shares.remove(mail)
         return mail
     }
 

@@ -16,6 +16,9 @@ public enum StopResult: Hashable, Sendable {
 enum StopState {
     case running
     case stopped
+    /// The process has got a SIGKILL, or is exiting: it is not stopped, but no longer runs code of its program. On
+    /// a busy machine this can last for seconds.
+    case dying
     case ended
     /// The state cannot be read, because torpord lacks descriptors or memory.
     case unknown
@@ -37,8 +40,14 @@ enum StopState {
         switch stat.state {
         case "T", "t": return .stopped
         case "Z", "X": return .ended
-        default: return .running
+        default: return stat.isExiting || isKilled(stat.pid, stat.pid) ? .dying : .running
         }
+    }
+
+    /// Whether a SIGKILL is pending for a thread. It then ends the whole process.
+    private static func isKilled(_ pid: Int32, _ task: Int32) -> Bool {
+        let killBit = UInt64(1) << UInt64(Signal.kill - 1)
+        return ((try? ProcFS.pendingSignals(pid, task: task)) ?? 0) & killBit != 0
     }
 
     private static func ofThreads(_ pid: Int32) -> StopState {
@@ -49,27 +58,29 @@ enum StopState {
             return error.isShortage ? .unknown : .ended
         }
         var stopped = 0
+        var exiting = 0
         var waiting: [Int32] = []
         for task in tasks {
-            let state: Character
+            let stat: ProcessStat
             do throws(Errno) {
-                state = try ProcFS.taskState(pid, task)
+                stat = try ProcFS.taskStat(pid, task)
             } catch {
                 if error.isShortage { return .unknown }
                 continue
             }
-            switch state {
+            switch stat.state {
             case "T", "t": stopped += 1
             case "Z", "X": break
+            case _ where stat.isExiting: exiting += 1
             case "D": waiting.append(task)
-            default: return .running
+            default: return isKilled(pid, task) ? .dying : .running
             }
         }
-        if waiting.isEmpty { return stopped > 0 ? .stopped : .ended }
+        if waiting.isEmpty { return stopped > 0 ? .stopped : exiting > 0 ? .dying : .ended }
         if stopped > 0 { return .stopped }
         let stopBit = UInt64(1) << UInt64(Signal.stop - 1)
-        return waiting.allSatisfy { ((try? ProcFS.pendingSignals(pid, task: $0)) ?? 0) & stopBit != 0 }
-            ? .stopped : .running
+        if waiting.allSatisfy({ ((try? ProcFS.pendingSignals(pid, task: $0)) ?? 0) & stopBit != 0 }) { return .stopped }
+        return waiting.contains { isKilled(pid, $0) } ? .dying : .running
     }
 }
 
@@ -77,7 +88,10 @@ extension ProcessTree {
     /// Tries once to stop all processes with SIGSTOP, parents before children. Lists the processes again until no
     /// process is new and none is running. Notes which processes were already stopped before, so that `continue` leaves
     /// these stopped.
-    public func stopPass() -> StopResult {
+    ///
+    /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
+    public func stopPass(read: [Int32]? = nil) -> StopResult {
+        var read = read
         if stopped.isEmpty { stoppedByThemselves = [] }
         // True if this is the first attempt to stop the app and its main process was running before. If the main
         // process was already stopped, an earlier torpord may have stopped the app. Then `continue` must also continue
@@ -88,7 +102,8 @@ extension ProcessTree {
         var doubtful = 0
         for _ in 0..<16 {
             if hasNobodyBut(settled) { return .stopped }
-            let listing = listing()
+            let listing = listing(read: read)
+            read = nil
             let members = listing.members
             settled.formUnion(spared(among: members))
             if isFirst == nil {
@@ -111,6 +126,8 @@ extension ProcessTree {
                 let identity = Identity(member)
                 switch StopState.of(member) {
                 case .ended: continue
+                // SIGSTOP has no effect on it: wait for its end.
+                case .dying: waiting.append(identity)
                 case .stopped:
                     settled.insert(identity)
                     if isFirst == true, identity != lead, !stopped.contains(identity) {
@@ -152,7 +169,7 @@ extension ProcessTree {
         return pids.allSatisfy(known.contains)
     }
 
-    /// Whether every process of the app is stopped. With `thoroughly`, also searches for new processes, which may
+    /// Whether every process of the app is stopped, or is dying without having been continued. With `thoroughly`, also searches for new processes, which may
     /// require reading all of /proc. Otherwise only the processes that were stopped are checked.
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {

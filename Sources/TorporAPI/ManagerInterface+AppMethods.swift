@@ -159,8 +159,8 @@ extension ManagerInterface {
 
         # Past events, across restarts and boots; with follow (and "more") new ones too. "since", "until" (exclusive)
         # and "after" (a sequence number) limit them; of these the newest "limit" are returned. Called with "more", past
-        # events may come in several replies. A reply's sequence number is that of the newest event that it covers;
-        # "incomplete" says why older events are missing. "app" takes what "apps" takes.
+        # events may come in several replies, each of at most 4 MiB; otherwise in one, with the newest that fit. A reply's
+        # sequence number is that of the newest event that it covers; "incomplete" says why older events are missing. "app" takes what "apps" takes.
         method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
           (events: []Event, sequence: int, incomplete: ?string)
 

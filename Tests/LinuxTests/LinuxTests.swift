@@ -208,6 +208,7 @@ final class TemporaryFolder {
         let stat = try #require(Array(line.utf8).withUnsafeBytes { ProcessStat(parsing: $0) })
         #expect(stat.pid == 42 && stat.comm == "a) b (c" && stat.state == "S")
         #expect(stat.parent == 1 && stat.group == 43 && stat.session == 44)
+        #expect(stat.flags == 4_194_560 && !stat.isExiting)
         #expect(stat.userTicks == 100 && stat.systemTicks == 200)
         #expect(stat.childUserTicks == 300 && stat.childSystemTicks == 400)
         #expect(stat.threads == 5 && stat.startTime == 98765 && stat.residentPages == 77)

@@ -85,6 +85,77 @@ struct MailboxTests {
         #expect(box.bytes == box.items.reduce(0) { $0 + $1.size })
     }
 
+    @Test("leaves other senders half of its messages, whatever one app posts")
+    func shareOfMessages() throws {
+        func draft(of sender: String, isOfOtherApp: Bool = true) -> MailDraft {
+            var draft = MailDraft(topic: "t", message: "m", sender: sender)
+            draft.isOfOtherApp = isOfOtherApp
+            return draft
+        }
+        let limits = Mailbox.Limits(count: 6, bytes: 10_000)
+        var box = Mailbox()
+        for id in 1...3 as ClosedRange<Int64> {
+            _ = try box.add(draft(of: "bob@\(id)"), id: id, at: id, limits: limits)
+        }
+        #expect(throws: Mailbox.Refusal.tooManyOfSender("bob", 3)) {
+            try box.add(draft(of: "bob@4"), id: 4, at: 4, limits: limits)
+        }
+        // What an earlier torpord has kept counts too.
+        var kept = Mailbox(keeping: box.items)
+        #expect(throws: Mailbox.Refusal.tooManyOfSender("bob", 3)) {
+            try kept.add(draft(of: "bob"), id: 4, at: 4, limits: limits)
+        }
+        _ = try box.add(draft(of: "ada"), id: 4, at: 4, limits: limits)
+        _ = try box.add(draft(of: "root", isOfOtherApp: false), id: 5, at: 5, limits: limits)
+        box.remove(2)
+        _ = try box.add(draft(of: "bob@2"), id: 6, at: 6, limits: limits)
+        #expect(throws: Mailbox.Refusal.tooManyOfSender("bob", 3)) {
+            try box.add(draft(of: "bob@2"), id: 7, at: 7, limits: limits)
+        }
+        // A client may use all of it.
+        _ = try box.add(draft(of: "root", isOfOtherApp: false), id: 7, at: 7, limits: limits)
+        #expect(throws: Mailbox.Refusal.tooMany(6)) {
+            try box.add(draft(of: "root", isOfOtherApp: false), id: 8, at: 8, limits: limits)
+        }
+    }
+
+    @Test("leaves other senders half of its bytes, also when an app's messages are merged")
+    func shareOfBytes() throws {
+        func draft(_ topic: String, _ length: Int, _ coalescing: Coalescing = .all) -> MailDraft {
+            var draft = draft(topic, .string(String(repeating: "x", count: length)), coalescing)
+            draft.isOfOtherApp = true
+            return draft
+        }
+        let limits = Mailbox.Limits(count: 100, bytes: 2_000)
+        // Alone, a message may be larger than the share: it could not be sent otherwise.
+        var large = Mailbox()
+        _ = try large.add(draft("a", 1_500), id: 1, at: 1, limits: limits)
+        #expect(throws: Mailbox.Refusal.tooLargeOfSender("test", 1_000)) {
+            try large.add(draft("b", 1), id: 2, at: 2, limits: limits)
+        }
+        var box = Mailbox()
+        _ = try box.add(draft("a", 10, .latest), id: 1, at: 1, limits: limits)
+        _ = try box.add(draft("b", 500), id: 2, at: 2, limits: limits)
+        #expect(throws: Mailbox.Refusal.tooLargeOfSender("test", 1_000)) {
+            try box.add(draft("a", 600, .latest), id: 3, at: 3, limits: limits)
+        }
+        #expect(box.items.map(\.count) == [1, 1])
+        box.remove(2)
+        _ = try box.add(draft("a", 600, .latest), id: 3, at: 3, limits: limits)
+        #expect(box.items.map(\.count) == [2])
+        // Cancelled messages take nothing.
+        let plug: JSON = ["before": .bool(false), "after": .bool(true)]
+        let pull: JSON = ["before": .bool(true), "after": .bool(false)]
+        var usb = Mailbox()
+        for (id, payload) in [plug, pull, plug, pull].enumerated() {
+            var change = MailDraft(topic: "usb", message: "m", payload: payload, coalescing: .net, sender: "test")
+            change.isOfOtherApp = true
+            _ = try usb.add(change, id: Int64(id), at: 1, limits: Mailbox.Limits(count: 2, bytes: 2_000))
+        }
+        #expect(usb.items.isEmpty)
+        _ = try usb.add(draft("b", 1), id: 9, at: 9, limits: Mailbox.Limits(count: 2, bytes: 2_000))
+    }
+
     @Test("refuses a payload that its coalescing cannot use")
     func wrongPayload() {
         var box = Mailbox()

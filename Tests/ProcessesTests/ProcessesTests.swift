@@ -237,6 +237,51 @@ import Testing
         #expect(throws: Errno.noSuchProcess) { try app.tree.signal(Signal.terminate, toAll: true) }
     }
 
+    @Test(
+        "a stopped process that is dying was not continued",
+        .enabled(if: Users.isRoot, "only root may make a PID namespace")
+    )
+    func dying() throws {
+        // The first process of a PID namespace keeps dying until the others in the namespace have been reaped. One of
+        // them is a child of a stopped process, which does not reap it.
+        let app = try TestApp(
+            """
+            import ctypes
+            if ctypes.CDLL(None).unshare(0x20000000) != 0: sys.exit('there is no namespace')
+            def child():
+             pid = os.fork()
+             while pid == 0: time.sleep(0.01)
+             return pid
+            first, second = child(), child()
+            say(first)
+            while True:
+             time.sleep(0.001)
+             try: os.waitpid(-1, os.WNOHANG)
+             except ChildProcessError: pass
+            """
+        )
+        let first = try #require(Int32(try app.line()))
+        #expect(try app.stop() == .stopped)
+        #expect(app.states() == "TTT")
+        try Signal.send(Signal.kill, to: first)
+        let stat = try repeated {
+            try ProcFS.stat(first)
+        } until: {
+            $0.isExiting
+        }
+        #expect(!stat.hasEnded)
+        #expect(app.tree.isStopped() && app.tree.isStopped(thoroughly: false))
+        #expect(app.tree.stopPass() == .again, "it is not stopped either")
+        try app.tree.continue()
+        _ = try repeated {
+            app.tree.members()
+        } until: {
+            $0 == [app.pid]
+        }
+        #expect(!app.tree.isStopped() && !app.tree.isStopped(thoroughly: false))
+        #expect(try app.kill() == .gone)
+    }
+
     @Test("where no descriptor is to be had an app is neither taken for gone nor for stopped")
     func shortage() throws {
         let app = try TestApp("if os.fork() == 0: os.setsid()\nsay('up')\nwhile True: time.sleep(0.01)")

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import EngineHarness
 import Foundation
 import Linux
 import Testing
+import TorporAPI
 
 @testable import Engine
 @testable import Supervisor
@@ -178,6 +180,32 @@ struct DaemonLogTests {
         for number in 0..<100_000 { log.info("\(number)") }
         let some = try #require(try Descriptor.read(read.raw, maximum: 1 << 20))
         #expect(String(decoding: some, as: UTF8.self).hasPrefix("torpord: 0\ntorpord: 1\n"))
+    }
+
+    @Test("has room for so many problems of one kind of an app in a time, which do not hide those of another")
+    func roomForProblems() throws {
+        let journal = try Journal()
+        let shell = try FakeShell("web", "db")
+        let recorder = Recorder(
+            shell.engine,
+            journal.log(),
+            EventLog(),
+            keepEvent: { _ in },
+            keepNumber: { _ in }
+        )
+        func logged(_ app: String, _ kind: EventKind, _ text: String) -> String? {
+            recorder.note(shell.app(app), kind, text: text, level: .warning)
+            return journal.entry
+        }
+        for number in 0..<LogRoom.entries {
+            #expect(logged("web", .transfer, "has failed")?.hasPrefix("MESSAGE=web has failed\n") == true, "\(number)")
+        }
+        let last = try #require(logged("web", .transfer, "has failed"))
+        #expect(last.contains("so many problems of the kind transfer") && last.contains("torpor history web"))
+        #expect(logged("web", .transfer, "has failed") == nil)
+        #expect(recorder.events.records(apps: ["web"], since: nil).count == Int(LogRoom.entries) + 2)
+        #expect(logged("web", .ended, "was ended")?.hasPrefix("MESSAGE=web was ended\n") == true)
+        #expect(logged("db", .transfer, "has failed")?.hasPrefix("MESSAGE=db has failed\n") == true)
     }
 
     @Test("has room for so many entries of an app in a time, and says once that it has no more")

@@ -67,6 +67,8 @@ package final class AppRuntime {
     var counted: Transition?
     /// Limits how many log entries below the level `warning` the app's events may cause.
     var room = LogRoom()
+    /// Limits how many log entries the app's events of one kind may cause at the level `warning` or above.
+    var problemRooms: [EventKind: LogRoom] = [:]
     /// Increases with each change of `specification`, so that others can detect that it has changed.
     package private(set) var specificationNumber: UInt32 = 0
     /// Actions that the lifecycle core has decided for the app, but that torpord has not carried out yet.

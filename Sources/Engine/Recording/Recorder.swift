@@ -41,6 +41,10 @@ package final class Recorder {
         self.keepNumber = keepNumber
     }
 
+    /// The most bytes of text that an event of an app has. Texts come in part from apps, and clients read many events
+    /// at a time.
+    private static let longestText = 2 << 10
+
     /// Records an event. `text` is a sentence without its subject, which is the app or torpord.
     ///
     /// - Parameters:
@@ -61,6 +65,9 @@ package final class Recorder {
         fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
         let run = app.map { Int64(incarnation ?? engine.machine($0.id).incarnation) }
+        func bounded(_ text: String) -> String {
+            app == nil ? text : Readable.bounded(text, to: Self.longestText)
+        }
         let record = events.append(
             EventRecord(
                 at: Clock.realtimeMicroseconds(),
@@ -69,8 +76,8 @@ package final class Recorder {
                 kind: kind.category,
                 from: from,
                 to: to,
-                text: text,
-                reason: reason,
+                text: bounded(text),
+                reason: reason.map(bounded),
                 details: details
             )
         )
@@ -92,7 +99,7 @@ package final class Recorder {
             return log.write(record.text, level, common(record, kind, nil) + fields())
         }
         guard level >= log.level else { return }
-        let level = hasRoom(app, level) ? level : .debug
+        let level = hasRoom(app, kind, level) ? level : .debug
         log.write(app.name + kind.link + record.text, level, common(record, kind, app) + fields())
     }
 
@@ -121,17 +128,23 @@ package final class Recorder {
     }
 
     /// Whether an app may write one more log entry. If not, the entry becomes a debug entry. Without this limit, an
-    /// app that is suspended and resumed every few seconds would fill up the journal, or use up the journal's rate
-    /// limit for torpord. The history has every event in any case.
-    private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
-        guard level < .warning, level > .debug else { return true }
-        switch app.room.take(now: engine.loop.now) {
+    /// app that is suspended and resumed every few seconds, or whose transfers fail all the time, would fill up the
+    /// journal, or use up the journal's rate limit for torpord. Problems have a limit for each kind, so that those of
+    /// one kind do not hide another. The history has every event in any case.
+    private func hasRoom(_ app: AppRuntime, _ kind: EventKind, _ level: LogLevel) -> Bool {
+        guard level > .debug else { return true }
+        let isProblem = level >= .warning
+        let now = engine.loop.now
+        let answer = isProblem ? app.problemRooms[kind, default: LogRoom()].take(now: now) : app.room.take(now: now)
+        switch answer {
         case .granted: return true
         case .none: return false
         case .last:
             let minutes = LogRoom.window.components.seconds / 60
+            let what = isProblem ? "problems of the kind \(kind.category)" : "events"
+            let rest = isProblem ? "more of them" : "all but problems"
             let text =
-                "has so many events that the log leaves out all but problems for these \(minutes) minutes: "
+                "has so many \(what) that the log leaves out \(rest) for these \(minutes) minutes: "
                 + "‘torpor history \(app.name)’ has all of them"
             let fields = [
                 (name: "MESSAGE_ID", value: EventKind.chatty.rawValue), ("TORPOR_EVENT", EventKind.chatty.category),
@@ -200,7 +213,8 @@ package final class Recorder {
     }
 }
 
-/// Limits one app's log entries below the level of warnings. Every app has such a limit, so it takes only 8 bytes.
+/// Limits one app's log entries: those below the level of warnings, or the problems of one kind. Every app has such a
+/// limit, so it takes only 8 bytes.
 struct LogRoom {
     /// Entries per ``window``. A thousand apps that only change states then write 100 per second; journald accepts
     /// 300 per second from a service (RateLimitBurst= in journald.conf(5)).

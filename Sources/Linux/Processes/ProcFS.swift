@@ -15,6 +15,8 @@ public struct ProcessStat: Hashable, Sendable {
     public var session: Int32
     /// The state as a letter: R, S, D, T, t, Z, X or I (proc_pid_stat(5)).
     public var state: Character
+    /// The kernel's flags of the task (`PF_…` in its `sched.h`).
+    public var flags: UInt32
     /// The start time in clock ticks since boot. Together with the pid, it identifies the process even if the pid is
     /// reused.
     public var startTime: UInt64
@@ -35,6 +37,9 @@ public struct ProcessStat: Hashable, Sendable {
 
     /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
+
+    /// Whether the thread is ending or has ended (PF_EXITING): it no longer runs code of its program.
+    public var isExiting: Bool { flags & 0x4 != 0 }
 
     /// Parses the content of a stat file. The process's name is in parentheses and may itself contain parentheses, so
     /// the name ends at the last `)`.
@@ -82,7 +87,9 @@ public struct ProcessStat: Hashable, Sendable {
         parent = Int32(truncatingIfNeeded: next())
         group = Int32(truncatingIfNeeded: next())
         session = Int32(truncatingIfNeeded: next())
-        skip(7)
+        skip(2)
+        flags = UInt32(truncatingIfNeeded: next())
+        skip(4)
         userTicks = next()
         systemTicks = next()
         childUserTicks = next()

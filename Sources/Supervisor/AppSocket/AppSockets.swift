@@ -157,8 +157,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 claim(tokens, reply.connection, app)
                 let mine = tasks(of: app).filter { tokens.contains($0.token) }
                 reply.send(["tasks": .array(mine.map(\.json))])
-            case .backgroundTime:
-                reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
+            case .backgroundTime: sendBackgroundTime(reply, app)
             case .saveState, .discardState, .saveSnapshot, .discardSnapshot: keep(request, peer, reply, app)
             case .state: reply.send(situation(of: app).json)
             case .post(let request): post(request, reply, app)
@@ -227,7 +226,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         // Only clients of the control socket may post in the name of another sender, or mark a post as remote.
         var request = request
         request.remote = false
-        supervisor.mailboxes.post(request, from: app.name, to: target) { outcome in
+        supervisor.mailboxes.post(request, from: app.name, of: app, to: target) { outcome in
             switch outcome {
             case .success(let result): reply.send(result.json)
             case .failure(.notSubscribed(let sentence)):

@@ -87,6 +87,8 @@ extension Mailboxes {
         draft.wake = order.map { $0.foreground ? .foreground : .background }
         draft.chain = chain
         draft.isOwnEvent = mail.draft.isOwnEvent
+        // Otherwise an app could fill the whole mailbox through an app that passes mail on.
+        draft.isOfOtherApp = coordinator.id(of: draft.sender).map { $0 != next.id } ?? false
         return (draft, order)
     }
 
@@ -132,7 +134,7 @@ extension Mailboxes {
         request.key = mail.draft.key
         let sender = mail.draft.chain?.sender ?? mail.draft.sender
         do throws(PostRefusal) {
-            let (_, result) = try take(request, as: message, from: sender, for: next)
+            let (_, result) = try take(request, as: message, from: sender, of: nil, for: next)
             unhandled.drop(item.mail.id, of: app)
             note(next, .posted, text: "unhandled \(topic) was posted to it again", reason: person)
             host.store.sync { problem in

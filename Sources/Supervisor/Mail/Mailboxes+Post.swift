@@ -28,30 +28,35 @@ package enum PostRefusal: Error {
 extension Mailboxes {
     /// Queues a message for an app, and wakes the app if the rule of its topic says so. `completion` is called when
     /// the message is on disk, or with the reason why it was not accepted.
+    ///
+    /// - Parameter source: the app that posts; nil if a client posts. What an app posts to another may fill only a share
+    ///   of the mailbox.
     package func post(
         _ request: PostRequest,
         from sender: String,
+        of source: AppRuntime? = nil,
         to app: AppRuntime,
         _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
     ) {
         let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
-        post(request, as: message, from: sender, to: app, completion)
+        post(request, as: message, from: sender, of: source, to: app, completion)
     }
 
     func post(
         _ request: PostRequest,
         as message: Message,
         from sender: String,
+        of source: AppRuntime?,
         to app: AppRuntime,
         _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
     ) {
         guard isLoaded else {
             return host.whenLoaded { [weak self] in
-                self?.post(request, as: message, from: sender, to: app, completion)
+                self?.post(request, as: message, from: sender, of: source, to: app, completion)
             }
         }
         do throws(PostRefusal) {
-            let (id, result) = try take(request, as: message, from: sender, for: app)
+            let (id, result) = try take(request, as: message, from: sender, of: source, for: app)
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
@@ -77,6 +82,7 @@ extension Mailboxes {
         _ request: PostRequest,
         as message: Message,
         from sender: String,
+        of source: AppRuntime?,
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
         switch app.tokens.standing(of: request.token) {
@@ -93,6 +99,7 @@ extension Mailboxes {
             throw .failed("\(app.name) was removed from the configuration, and is terminating: nothing was posted")
         }
         var draft = try draft(request, as: message, from: sender, for: app)
+        draft.isOfOtherApp = source.map { $0 !== app } ?? false
         let rule = rule(for: request.topic, app) ?? TopicRule()
         if rule.refresh {
             let change = gather([request.topic], of: app, from: sender)

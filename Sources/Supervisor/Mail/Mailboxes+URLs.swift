@@ -89,7 +89,7 @@ extension Mailboxes {
         var request = PostRequest(app: app.name, topic: OpenedURL.topic)
         request.payload = OpenedURL.payload(target, source: source.name)
         request.token = token
-        post(request, as: .openURL, from: source.name, to: app, completion)
+        post(request, as: .openURL, from: source.name, of: source, to: app, completion)
     }
 
     /// Why the app's mailbox accepts no further URL; nil if it accepts one.

@@ -194,7 +194,7 @@ extension AppTransfers {
             wakes: sleeps,
             app
         )
-        note(app, .transfer, text: "has a transfer that waits for a login: \(transfer.order.url)")
+        note(app, .transfer, text: "has a transfer that waits for a login: \(Self.short(transfer.order.url))")
     }
 
     private func sessionOver(_ transfer: Transfer) -> MailDraft {
@@ -208,6 +208,9 @@ extension AppTransfers {
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
+
+    /// A URL for an event's text: it may have 8 KiB.
+    private static func short(_ url: String) -> String { Readable.bounded(url, to: 200) }
 
     /// Ends a transfer and sends its app mail about the end. Wakes the app if this was the last transfer of its session
     /// (a group of transfers, named by the app).
@@ -247,7 +250,7 @@ extension AppTransfers {
             note(
                 app,
                 .transfer,
-                text: "has a transfer that failed: \(transfer.order.url): \(error)",
+                text: "has a transfer that failed: \(Self.short(transfer.order.url)): \(error)",
                 reason: result.reason
             )
         }

@@ -19,7 +19,7 @@ enum DelegateLine: Equatable {
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         /// Whether the line was meant to end the answer: it is not empty, and begins with none of the words that need
-        /// another line behind theirs.
+        /// another line behind theirs. Another line answers `done`, and the text of that answer says what is wrong.
         var isLast: Bool {
             guard let word = line.split(separator: " ").first else { return false }
             return !["pending", "decline", "fetch"].contains(word)

@@ -328,10 +328,10 @@ final class DelegateRun {
             }
         } catch {
             Complaint.say("\(error)", .warning)
-            guard error.isLast else { return }
-            // A misspelt “unhandled” is not “done”: that would lose the message.
-            current?.answer.result = .failed
             current?.answer.text = "\(error)"
+            guard error.isLast else { return }
+            // It may be a misspelt “unhandled”: “done” and “failed” would lose the message.
+            current?.answer.result = current?.isForOthers == true ? .unhandled : .failed
             // A script takes the message for answered: nothing else would end it before its deadline. A command ends.
             if current?.child == nil { answer() }
         }
@@ -346,8 +346,11 @@ final class DelegateRun {
         if HookProgram.unrunnable.contains(code), current?.answer.result != .failed {
             notRun("‘\(command)’ could not be run: the shell ended with exit status \(code)")
         } else if code != 0, current?.answer.result != .failed {
-            current?.answer.result = .failed
-            current?.answer.text = "‘\(command)’ ended with exit status \(code)"
+            // If the command has written “unhandled”, the message must be kept whatever the exit status is.
+            if current?.answer.result != .unhandled { current?.answer.result = .failed }
+            if current?.answer.result == .failed || current?.answer.text == nil {
+                current?.answer.text = "‘\(command)’ ended with exit status \(code)"
+            }
         }
         answer()
     }

@@ -136,6 +136,41 @@ import Varlink
         #expect(mail.boxes.waiting(for: mail.web).map { [$0.id, $0.count] } == [[9, 2]])
     }
 
+    @Test("An app fills half of another's mailbox at most, also through one that passes mail on") func share() throws {
+        let mail = try FakeMail(
+            """
+            topics = { "*" = {} }
+            mailbox_limit = 4
+            [apps.db]
+            exec = ["/bin/true"]
+            [apps.via]
+            exec = ["/bin/true"]
+            topics = { "*" = { next = ["web"] } }
+            """
+        )
+        let (db, via) = (mail.shell.app("db"), mail.shell.app("via"))
+        func post(_ topic: String, to app: AppRuntime) throws -> Result<PostResult, PostRefusal> {
+            var outcome: Result<PostResult, PostRefusal>?
+            mail.boxes.post(PostRequest(app: app.name, topic: topic), from: "db", of: db, to: app) { outcome = $0 }
+            try mail.turn { outcome != nil }
+            return try #require(outcome)
+        }
+        #expect(refusal(try post("a", to: mail.web)) == "taken")
+        let passed = try #require(try post("b", to: via).get().id)
+        mail.boxes.passOver(passed, by: via)
+        #expect(mail.waiting == ["a", "b"])
+        guard case .failure(.full(let sentence)) = try post("c", to: mail.web) else {
+            Issue.record("one app has more than its share")
+            return
+        }
+        #expect(sentence.hasPrefix("web has a full mailbox for db: 2 of its messages wait there"))
+        let other = try #require(try post("c", to: via).get().id)
+        mail.boxes.passOver(other, by: via)
+        #expect(mail.waiting == ["a", "b"] && mail.boxes.unhandled.count(of: via) == 1)
+        for topic in ["d", "e"] { #expect(refusal(try mail.post(topic)) == "taken") }
+        #expect(refusal(try mail.post("f")) == "full")
+    }
+
     @Test("Apps post to those that accept them") func acceptance() throws {
         let mail = try FakeMail(
             """
