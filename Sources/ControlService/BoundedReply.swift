@@ -16,12 +16,12 @@ enum BoundedReply {
 
     /// Returns the results as they are, if they are not too large. Otherwise returns them with shorter strings and
     /// arrays, and with `truncated`.
-    static func shortened(_ results: JSON) -> JSON {
-        guard results.serialisedSize > mostBytes else { return results }
+    static func shortened(_ results: JSON, to most: Int = mostBytes) -> JSON {
+        guard results.serialisedSize > most else { return results }
         var short = results
         for step in steps {
             short = results.shortened(stringsTo: step.string, arraysTo: step.array)
-            if short.serialisedSize <= mostBytes { break }
+            if short.serialisedSize <= most { break }
         }
         guard var object = short.objectValue else { return short }
         object["truncated"] = true

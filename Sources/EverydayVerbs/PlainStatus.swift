@@ -65,7 +65,8 @@ package struct PlainStatus {
                 }
             )
             // For a template with one instance, the reply is about that instance.
-            return reply["status"]?["name"]?.stringValue == apps[0] ? reply : nil
+            guard reply["status"]?["name"]?.stringValue == apps[0] else { return nil }
+            return reply
         } catch {
             guard isRefused else { throw error }
             return nil

@@ -90,8 +90,9 @@ extension ManagerInterface {
         # Ends scenes as Stop does, and removes all their data.
         method DiscardScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # The templates, and the scenes of one of them, or of all.
-        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene)
+        # The templates, and the scenes of one of them, or of all. truncated: strings and lists are cut, since the reply
+        # would be longer than 12 MiB.
+        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene, truncated: ?bool)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->

@@ -122,7 +122,7 @@ struct MailboxTests {
     @Test("leaves other senders half of its bytes, also when an app's messages are merged")
     func shareOfBytes() throws {
         func draft(_ topic: String, _ length: Int, _ coalescing: Coalescing = .all) -> MailDraft {
-            var draft = draft(topic, .string(String(repeating: "x", count: length)), coalescing)
+            var draft = self.draft(topic, .string(String(repeating: "x", count: length)), coalescing)
             draft.isOfOtherApp = true
             return draft
         }

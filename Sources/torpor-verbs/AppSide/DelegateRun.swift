@@ -331,7 +331,8 @@ final class DelegateRun {
             current?.answer.text = "\(error)"
             guard error.isLast else { return }
             // It may be a misspelt “unhandled”: “done” and “failed” would lose the message.
-            current?.answer.result = current?.isForOthers == true ? .unhandled : .failed
+            let isForOthers = current?.isForOthers ?? false
+            current?.answer.result = isForOthers ? .unhandled : .failed
             // A script takes the message for answered: nothing else would end it before its deadline. A command ends.
             if current?.child == nil { answer() }
         }
