@@ -145,7 +145,7 @@ import TorporAPI
     func stoppedAsleep() throws {
         let manager = try ListeningManager()
         let environment = manager.environment.merging(
-            ["WATCHDOG_USEC": "400000", "TORPOR_LOOP_WATCHDOG_MS": "400"]
+            ["WATCHDOG_USEC": "3000000", "TORPOR_LOOP_WATCHDOG_MS": "3000"]
         ) { $1 }
         let daemon = try Daemon(Apps.sleeper("a"), environment: environment)
         try daemon.waitUntilItAnswers()
@@ -166,7 +166,7 @@ import TorporAPI
 
     @Test("A stop that finds torpord stopped is carried out by the next one")
     func stopOfStopped() throws {
-        let daemon = try Daemon(Apps.sleeper("a"), environment: ["TORPOR_LOOP_WATCHDOG_MS": "400"])
+        let daemon = try Daemon(Apps.sleeper("a"), environment: ["TORPOR_LOOP_WATCHDOG_MS": "3000"])
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("a", "active")
         let torpord = try daemon.torpord()
