@@ -56,12 +56,12 @@ MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 .PHONY: help build release check test test-audit test-stress test-sanitize fuzz test-parts test-systemd test-vm test-podman5 test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
-	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
+	@grep -E '^[a-z0-9%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9%-]+):.*## /  make \1|/' | column -t -s '|'
 
 deps: ## Install the packages that are missing (apt)
 	@scripts/install-packages $(PACKAGES)
 
-build: deps ## Debug build, in .build/debug
+build: deps ## Debug build, with all tests, in .build/debug
 	@scripts/run-tests --only-build
 
 release: deps ## Release build, in .build/release
@@ -90,7 +90,7 @@ fuzz: deps ## Run libFuzzer on every parser (MINUTES=3 for all together; TARGET=
 
 screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a fleet of apps (six minutes)
 	@scripts/install-packages $(BROWSER)
-	@for product in torpord torpor-keeper torpor torpor-web; do $(SWIFT) build --product $$product || exit 1; done
+	@for product in torpord torpor-keeper torpor torpor-verbs torpor-web; do $(SWIFT) build --product $$product || exit 1; done
 	scripts/screenshots-web
 
 test-parts: ## Make the trees in which test-deb, test-demonstrations, test-systemd, test-vm and test-cluster run (root)

@@ -50,8 +50,8 @@ let modules: Table = [
     "CLinux": [],
     "CommandLinePages": ["CalendarTime", "Linux", "TorporAPI", "WireText"],
     "Configuration": [
-        "Bundles", "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TransferProtocol",
-        "WireText",
+        "Bundles", "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TorporAPI",
+        "TransferProtocol", "WireText",
     ],
     "ControlService": [
         "Archives", "Configuration", "DesktopEntries", "Engine", "EventLoop", "EventSources", "Lifecycle", "Linux",
@@ -74,6 +74,8 @@ let modules: Table = [
         "Location", "LoginManager", "Mailbox", "PathWatch", "Permissions", "Processes", "Schedules", "Store",
         "SystemBus", "TorporAPI", "Varlink", "WireText",
     ],
+    // What torpor and torpor-verbs share: the everyday verbs, and how all verbs ask and speak.
+    "EverydayVerbs": ["CommandLinePages", "Linux", "TorporAPI", "Varlink", "WireText"],
     "Gateway": ["Bearer", "Configuration", "GatewayConfiguration", "Linux", "TorporAPI", "Varlink", "WireText"],
     "GatewayConfiguration": ["Configuration", "WireText"],
     "HTTPAsking": ["EventLoop", "Linux", "TransferRules"],
@@ -145,8 +147,8 @@ let testSupport: Table = [
     // Whole daemons for tests, and what the kernel says of them.
     "DaemonHarness": [
         "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
-        "torpor-keeper", "torpor-policy-host", "torpor-desktop", "torpor-protect", "torpor-transfer", "torpor-verify",
-        "torpord",
+        "torpor-keeper", "torpor-policy-host", "torpor-desktop", "torpor-protect", "torpor-transfer", "torpor-verbs",
+        "torpor-verify", "torpord",
     ],
     // Apps without processes, for tests of what follows them.
     "EngineHarness": [
@@ -173,12 +175,8 @@ let testSupport: Table = [
 
 /// The programs in Sources in Swift.
 let programs: Table = [
-    "torpor": [
-        "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration", "DesktopEntries",
-        "Importing", "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys",
-        "StateDocuments", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink", "WireText",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-    ],
+    // The everyday verbs: what else it links, each of them would load.
+    "torpor": ["CommandLinePages", "EverydayVerbs", "Linux", "TorporAPI"],
     "torpor-desktop": ["DesktopProtocol", "DesktopRules", "EventLoop", "Linux", "SystemBus", "TorporAPI", "Varlink"],
     "torpor-gateway": [
         "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "GatewayConfiguration", "HTTPServing",
@@ -186,6 +184,14 @@ let programs: Table = [
     ],
     "torpor-protect": ["DataProtection", "Linux", "Varlink", "WireText"],
     "torpor-transfer": ["CCurl", "Linux", "TorporAPI", "TransferProtocol", "TransferRules", "Varlink", "WireText"],
+    // All other verbs.
+    "torpor-verbs": [
+        "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration", "DesktopEntries",
+        "EverydayVerbs", "Importing", "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools",
+        "ProtectionKeys", "StateDocuments", "Telemetry", "TopView", "TorporAPI", "TransferProtocol", "Varlink",
+        "WireText",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    ],
     // In release without what nothing calls: it is started before each launch of an app of a bundle.
     "torpor-verify": ["BundleSeals", "Bundles", "Linux", "WireText"],
     "torpor-web": [
@@ -194,6 +200,12 @@ let programs: Table = [
     ],
     "torpord": ["ControlService", "Supervisor"],
 ]
+
+/// What the programs of the command line link besides: functions with the same instructions are one. Nothing there
+/// compares functions, and no trace of a crash is read there.
+func folded(_ program: String) -> [LinkerSetting] {
+    ["torpor", "torpor-verbs"].contains(program) ? [.unsafeFlags(["-Xlinker", "--icf=all"], release)] : []
+}
 
 /// The programs in Sources in C.
 let cPrograms = ["torpor-container", "torpor-holding", "torpor-keeper", "torpor-policy-host"]
@@ -205,7 +217,7 @@ let tests: Table = [
         "Archives", "Configuration", "Engine", "EngineHarness", "EventLoop", "Lifecycle", "Linux", "Processes",
         "TorporAPI", "Varlink", "VarlinkServer", "WireText",
     ],
-    "BundlesTests": ["BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor"],
+    "BundlesTests": ["BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor", "torpor-verbs"],
     "CalendarTimeTests": ["CalendarTime", "Linux"],
     "ConfigurationTests": ["Configuration", "Lifecycle", "Linux", "Mailbox", "Permissions"],
     "DataProtectionTests": ["DataProtection", "Linux", "ProtectionKeys", "Varlink"],
@@ -339,11 +351,11 @@ let package = Package(
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
         .systemLibrary(name: "CNCurses", providers: [.apt(["libncurses-dev"])]),
-        // For torpor and torpor-verify alone.
+        // For torpor-verbs and torpor-verify alone.
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        // For torpor alone.
+        // For torpor-verbs alone.
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         .executableTarget(
             name: "torpor-keeper",
@@ -405,7 +417,9 @@ package.targets += policies.map { name, uses in
     .target(name: name, dependencies: uses, path: "Plugins/\(name.dropLast("Policy".count))")
 }
 package.targets += testSupport.map { .target(name: $0, dependencies: $1, path: "Tests/Support/\($0)") }
-package.targets += programs.map { .executableTarget(name: $0, dependencies: $1, linkerSettings: [sharedRuntime]) }
+package.targets += programs.map { name, uses in
+    .executableTarget(name: name, dependencies: uses, linkerSettings: [sharedRuntime] + folded(name))
+}
 package.targets += tests.map { .testTarget(name: $0, dependencies: $1, exclude: excluded[$0] ?? []) }
 package.targets += integrationTests.map { folder, uses in
     .testTarget(
@@ -445,10 +459,10 @@ let shell: Set = [
 /// rather than quick.
 let commands: Set = [
     "Alerts", "AppConnection", "Bluetooth", "BundleSeals", "Bundles", "CalendarTime", "CommandLinePages",
-    "Configuration", "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "Importing",
-    "Location", "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules",
+    "Configuration", "DataProtection", "DesktopEntries", "DesktopProtocol", "DesktopRules", "Devices", "EverydayVerbs",
+    "Importing", "Location", "LoginManager", "PathWatch", "Permissions", "PolicyTools", "ProtectionKeys", "Schedules",
     "ServiceManager", "StateDocuments", "SystemBus", "Telemetry", "TopView", "TransferProtocol", "TransferRules",
-    "Transfers", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+    "Transfers", "torpor", "torpor-desktop", "torpor-protect", "torpor-verbs", "torpor-verify",
 ]
 /// Without these, the linker keeps each public function, though no other module of the program calls it.
 let droppable = ["-Xfrontend", "-internalize-at-link", "-Xfrontend", "-function-sections"]
@@ -456,7 +470,7 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     var flags = droppable
     // This pass of Swift 6.3 takes more than ten minutes for each loop of torpor top that asks the supervisor, and nothing
     // there needs it.
-    if target.name == "torpor" { flags = ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"] + flags }
+    if target.name == "torpor-verbs" { flags = ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"] + flags }
     if commands.contains(target.name) { flags.append("-Osize") }
     if shell.contains(target.name) { flags.append("-cross-module-optimization") }
     var settings: [SwiftSetting] = [.unsafeFlags(flags, release)]

@@ -36,6 +36,9 @@
 
 /* The longest reply that is accepted from a supervisor, in bytes. */
 #define LONGEST_REPLY ((size_t)4 << 20)
+/* How long before the end of the time for tasks they expire, if the supervisor is too old to say it: the default of
+ * expiry_warning. */
+#define EXPIRY_WARNING_MS 5000
 /* How deep JSON may be nested. */
 #define DEEPEST 64
 /* How long calls wait for a supervisor, in milliseconds: far longer than the replacement of a supervisor takes. */
@@ -531,6 +534,8 @@ static void finish_call(struct text *call, bool more)
 struct stream {
     int fd; /* -1 if not connected. */
     pid_t opener;
+    dev_t device; /* These two identify the socket: another thread may have reused fd when a child is forked. */
+    ino_t inode;
     struct text in;
     size_t searched; /* `in` has no NUL before this position. */
     struct text out;
@@ -557,6 +562,7 @@ struct task {
 enum source { OF_TIMER, OF_WAKE, OF_MESSAGES, OF_ANSWERS, OF_CALLS };
 
 struct torpor_app {
+    torpor_app *next_open; /* In the list of the apps that this process has opened. */
     pthread_mutex_t lock, call_lock;
     torpor_delegate delegate;
     void *context;
@@ -610,6 +616,65 @@ static void close_stream(struct stream *stream)
     stream->fd = -1;
 }
 
+/* All apps that are open. Taken for moments alone, never with another lock or during a wait. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static torpor_app *first_open;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void lock_open(void) { pthread_mutex_lock(&open_lock); }
+static void unlock_open(void) { pthread_mutex_unlock(&open_lock); }
+
+static void close_copy(struct stream *stream)
+{
+    struct stat status;
+    if (stream->fd < 0 || fstat(stream->fd, &status) != 0)
+        return;
+    if (status.st_dev == stream->device && status.st_ino == stream->inode)
+        close(stream->fd);
+    stream->fd = -1;
+}
+
+/* In a forked child, which has its parent's connections too. As long as it kept them, the supervisor would take a dead
+ * parent for the app's delegate, and for the owner of its tasks. Only calls that a signal handler may make are allowed
+ * here. */
+static void close_copies(void)
+{
+    for (torpor_app *app = first_open; app != NULL; app = app->next_open) {
+        close_copy(&app->messages);
+        close_copy(&app->answers);
+        close_copy(&app->calls);
+    }
+    unlock_open();
+}
+
+static int fork_error;
+
+static void watch_forks(void) { fork_error = pthread_atfork(lock_open, unlock_open, close_copies); }
+
+/* Adds an app to the list. Returns 0 or an errno. */
+static int note_open(torpor_app *app)
+{
+    pthread_once(&fork_once, watch_forks);
+    if (fork_error != 0)
+        return fork_error;
+    lock_open();
+    app->next_open = first_open;
+    first_open = app;
+    unlock_open();
+    return 0;
+}
+
+static void forget_open(torpor_app *app)
+{
+    lock_open();
+    torpor_app **at = &first_open;
+    while (*at != NULL && *at != app)
+        at = &(*at)->next_open;
+    if (*at != NULL)
+        *at = app->next_open;
+    unlock_open();
+}
+
 static void watch(torpor_app *app, int operation, int fd, uint32_t events, enum source source)
 {
     struct epoll_event event;
@@ -636,8 +701,16 @@ static int connect_stream(torpor_app *app, struct stream *stream, uint32_t event
         close(fd);
         return -error;
     }
-    stream->fd = fd;
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    stream->device = status.st_dev;
+    stream->inode = status.st_ino;
     stream->opener = getpid();
+    stream->fd = fd;
     watch(app, EPOLL_CTL_ADD, fd, events, source);
     return 0;
 }
@@ -882,6 +955,11 @@ static void put_declined(struct text *call, unsigned declines)
     put(call, "]");
 }
 
+static bool is_result(torpor_result result)
+{
+    return result == TORPOR_DONE || result == TORPOR_FAILED || result == TORPOR_LATER || result == TORPOR_UNHANDLED;
+}
+
 /* The word for a result in an answer. TORPOR_LATER stands for a request for more time. */
 static const char *word_of(torpor_result result)
 {
@@ -983,7 +1061,7 @@ static void read_answers(torpor_app *app)
 static int answer_later(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines,
                         torpor_fetched fetched)
 {
-    if (result == TORPOR_LATER)
+    if (result == TORPOR_LATER || !is_result(result))
         return fail(app, -EINVAL,
                     "An answer is TORPOR_DONE, TORPOR_UNHANDLED or TORPOR_FAILED; torpor_app_pending asks for more time.");
     if (!is_own(app))
@@ -1089,7 +1167,17 @@ static void deliver(torpor_app *app, torpor_message *message)
         return;
     if (result == TORPOR_UNHANDLED && !for_others)
         result = TORPOR_DONE;
-    if (queue_answer(app, message->id, result, message->text, -1, message->declines, message->fetched) == -ENOMEM)
+    const char *text = message->text;
+    char unknown[128];
+    if (!is_result(result)) {
+        snprintf(unknown, sizeof unknown, "The function for %s returned %d, which is no torpor_result.", message->name,
+                 (int)result);
+        complain(app, "%s", unknown);
+        /* Another app, or people, may still handle it. */
+        result = for_others ? TORPOR_UNHANDLED : TORPOR_FAILED;
+        text = for_others ? NULL : unknown;
+    }
+    if (queue_answer(app, message->id, result, text, -1, message->declines, message->fetched) == -ENOMEM)
         complain(app, "There was no memory for the answer to %s.", message->name);
 }
 
@@ -1514,6 +1602,23 @@ int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms)
     int state = call_and_wait(app, &call, CALL_MS, &reply);
     if (state == 0)
         *remaining_ms = remaining_of(reply);
+    torpor_json_free(reply);
+    return state;
+}
+
+int torpor_app_is_expiring(torpor_app *app)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("BackgroundTime");
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0) {
+        int64_t left = remaining_of(reply);
+        const torpor_json *parameters = torpor_json_get(reply, "parameters");
+        int64_t warning = torpor_json_int(torpor_json_get(parameters, "expiry_warning_ms"), EXPIRY_WARNING_MS);
+        state = left >= 0 && left <= warning ? 1 : 0;
+    }
     torpor_json_free(reply);
     return state;
 }
@@ -2236,6 +2341,10 @@ torpor_time_change torpor_message_time_change(const torpor_message *message)
 
 torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsigned flags)
 {
+    if (delegate == NULL && (flags & TORPOR_NO_MESSAGES) == 0) {
+        errno = EINVAL;
+        return NULL;
+    }
     torpor_app *app = calloc(1, sizeof *app);
     if (app == NULL)
         return NULL;
@@ -2244,7 +2353,8 @@ torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsi
         free(app);
         return NULL;
     }
-    app->delegate = *delegate;
+    if (delegate != NULL)
+        app->delegate = *delegate;
     app->context = context;
     app->receives = (flags & TORPOR_NO_MESSAGES) == 0;
     app->messages.fd = app->answers.fd = app->calls.fd = -1;
@@ -2255,8 +2365,8 @@ torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsi
     app->epoll = epoll_create1(EPOLL_CLOEXEC);
     app->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     app->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (app->epoll < 0 || app->timer < 0 || app->wake < 0) {
-        int error = errno;
+    int error = app->epoll < 0 || app->timer < 0 || app->wake < 0 ? errno : note_open(app);
+    if (error != 0) {
         torpor_app_close(app);
         errno = error;
         return NULL;
@@ -2285,6 +2395,7 @@ void torpor_app_close(torpor_app *app)
         }
         pthread_join(app->thread, NULL);
     }
+    forget_open(app);
     close_stream(&app->messages);
     close_stream(&app->answers);
     close_stream(&app->calls);

@@ -28,8 +28,8 @@
  * Functions that can fail return 0 or more, or -errno; torpor_app_last_error describes the error. All functions may
  * be called from any thread, except torpor_app_dispatch, torpor_app_start and torpor_app_close: only the thread that
  * called torpor_app_open may call these. After a fork without exec, the child must not use its parent's torpor_app,
- * but must open its own: in the child, functions that call the supervisor and torpor_app_dispatch return -ECHILD, and
- * `problem` is called once.
+ * but must open its own: in the child, whose copies of the connections are closed by pthread_atfork, functions that
+ * call the supervisor and torpor_app_dispatch return -ECHILD, and `problem` is called once.
  */
 #ifndef TORPOR_APP_H
 #define TORPOR_APP_H
@@ -51,7 +51,8 @@ typedef struct torpor_app torpor_app;
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-/* An app's answer to a message. */
+/* An app's answer to a message. Any other number is reported to `problem`, and answers TORPOR_UNHANDLED for a URL, an
+ * event or a notification, TORPOR_FAILED for other messages. */
 typedef enum torpor_result {
     TORPOR_DONE = 0,   /* The app has handled the message. */
     TORPOR_FAILED = 1, /* The app could not handle the message; message->text says why. */
@@ -231,7 +232,8 @@ typedef struct torpor_delegate {
     torpor_handler *task_expiring;              /* torpor_message_task */
     torpor_handler *did_receive_memory_warning; /* torpor_message_level */
     torpor_handler *perform_fetch;              /* Check for new content, and set message->fetched. */
-    torpor_handler *will_terminate;             /* torpor_message_reason */
+    /* torpor_message_reason. Save the state here too: a shutdown tells an app in the foreground no other message. */
+    torpor_handler *will_terminate;
     /* Messages about scenes inside the app (scenes = { inside = true }), each with torpor_message_scene. An app with
      * such scenes gets these messages for each scene. It never gets did_become_active, will_resign_active,
      * did_enter_background and will_enter_foreground for itself. If scene_will_connect returns TORPOR_FAILED, the
@@ -285,7 +287,8 @@ enum {
 };
 
 /* Makes the caller the app's delegate, which gets the app's messages. Returns NULL with errno if memory or
- * descriptors are short. The structure is copied. The first dispatch connects to the supervisor, and later ones
+ * descriptors are short. The structure is copied; without TORPOR_NO_MESSAGES it must not be NULL (EINVAL), a worker may
+ * pass NULL, and its errors are then written to standard error. The first dispatch connects to the supervisor, and later ones
  * reconnect if needed. An app has only one delegate: while there is another, even in this process, `problem` is
  * called once, and the other one gets the messages. */
 torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsigned flags);
@@ -324,6 +327,10 @@ int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remain
 int torpor_app_end_task(torpor_app *app, int64_t token);
 /* Stores in *remaining_ms how long the app may still run for its tasks; -1 for no limit now. */
 int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms);
+/* Whether the time for the app's tasks is almost up: 1 from expiry_warning before its end on, else 0. task_expiring says
+ * the same, but it waits while another message is not answered, and only the delegate gets it: a function of the
+ * delegate and a worker that work for a task call this from time to time. */
+int torpor_app_is_expiring(torpor_app *app);
 
 /* ---- Other apps -------------------------------------------------------------------------------------------------- */
 

@@ -62,6 +62,7 @@ class FakeSupervisor:
         self.tasks: Dict[int, Tuple[str, Optional[Connection]]] = {}
         self.last_token = 0
         self.remaining: Optional[int] = None
+        self.expiry_warning: Optional[int] = 2000
         self.archive: Optional[bytes] = None
         self.snapshot: Optional[bytes] = None
         # Of scenes inside the app, by their names; a supervisor whose app has none says nothing of them.
@@ -280,7 +281,7 @@ class FakeSupervisor:
         return {"tasks": [task for task in self._list() if task["token"] in tokens]}
 
     def _BackgroundTime(self, connection: Connection) -> Json:
-        return {"remaining_ms": self.remaining}
+        return {"remaining_ms": self.remaining, "expiry_warning_ms": self.expiry_warning}
 
     def _sent(self, data: Optional[str], file: Optional[str]) -> bytes:
         """What is to be kept."""

@@ -84,9 +84,9 @@ class Probe:
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-                stream.close()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
 
 
 class CLibraryTests(SupervisedTestCase):
@@ -526,6 +526,46 @@ class CLibraryTests(SupervisedTestCase):
             self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
         probe.do("save of the parent")
         self.assertEqual(probe.messages().count("didBecomeActive"), 4)
+        probe.finish()
+
+    def test_a_child_keeps_no_connection_of_a_process_that_ends(self) -> None:
+        probe = self.probe()
+        probe.do("begin copy")
+        probe.do("keeps didReceiveEvent")
+        self.assertEqual(self.supervisor.told("didReceiveEvent"), {"result": "done"})
+        probe.until("child ")
+        child = int(probe.seen[-1].split()[1])
+        self.addCleanup(os.kill, child, signal.SIGKILL)
+        probe.process.kill()
+        self.supervisor.wait_until(lambda: not self.supervisor.connections, "all connections are closed")
+        self.assertEqual(self.supervisor.tasks, {})
+
+    def test_a_number_that_is_no_result_is_said_and_loses_nothing(self) -> None:
+        probe = self.probe()
+        probe.do("returns didReceiveEvent 77")
+        self.assertEqual(self.supervisor.told("didReceiveEvent", id=1, topic="jobs"), {"result": "unhandled"})
+        probe.until("problem The function for didReceiveEvent returned 77, which is no torpor_result.")
+        probe.do("returns didEnterBackground -1")
+        self.assertEqual(
+            self.supervisor.told("didEnterBackground"),
+            {"result": "failed", "text": "The function for didEnterBackground returned -1, which is no torpor_result."},
+        )
+        probe.finish()
+
+    def test_only_a_worker_has_no_delegate(self) -> None:
+        self.probe("--null").until("Invalid argument")
+        worker = self.probe("--null", "--worker")
+        worker.do("begin resize")
+        self.assertEqual(worker.do("save hi"), "saved 0 ")
+        self.assertEqual(self.supervisor.archive, b"hi")
+        worker.finish()
+
+    def test_a_program_can_ask_whether_its_tasks_expire(self) -> None:
+        probe = self.probe("--worker")
+        for remaining, warning, expires in [(None, 2000, 0), (2001, 2000, 0), (2000, 2000, 1), (0, 2000, 1),
+                                            (5001, None, 0), (5000, None, 1)]:
+            self.supervisor.remaining, self.supervisor.expiry_warning = remaining, warning
+            self.assertEqual(probe.do("expiring"), f"expiring {expires} ", (remaining, warning))
         probe.finish()
 
     def test_without_a_function_for_problems_they_are_on_standard_error(self) -> None:

@@ -60,6 +60,13 @@ class PageTests(SupervisedTestCase):
             self.assertEqual(client.makefile().read(), "2\n")
         self.assertEqual(self.supervisor.told("didEnterBackground"), {"result": "done"})
         self.assertEqual(self.supervisor.archive, b'["milk", "tea"]')
+        # At a shutdown, an app in the foreground is told no other message.
+        self.supervisor.told("didBecomeActive")
+        with socket.create_connection((address, 7070), BOUND) as client:
+            client.sendall(b"rice\n")
+            self.assertEqual(client.makefile().read(), "3\n")
+        self.assertEqual(self.supervisor.told("willTerminate", reason="shutdown"), {"result": "done"})
+        self.assertEqual(self.supervisor.archive, b'["milk", "tea", "rice"]')
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.communicate(timeout=BOUND)[1], "")
         self.assertEqual(process.returncode, 0)

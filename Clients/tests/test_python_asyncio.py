@@ -151,6 +151,33 @@ class AsyncioTests(SupervisedTestCase):
 
         self.run_app(recorder, work)
 
+    def test_a_task_in_a_method_expires_though_task_expiring_waits_behind_it(self) -> None:
+        order: List[str] = []
+
+        class Uploader(torpor.Delegate):
+            async def did_receive_event(self, message: torpor.Message) -> Any:
+                try:
+                    async with message.app.background_task("upload", on_expiry=lambda: order.append("expiry")) as task:
+                        supervisor.remaining = 1_900
+                        supervisor.tell("taskExpiring", token=task.token, name="upload", remaining_ms=1_900)
+                        await asyncio.sleep(BOUND)
+                except torpor.TaskExpired:
+                    order.append("expired")
+                    return torpor.UNHANDLED
+
+            def task_expiring(self, message: torpor.Message) -> None:
+                order.append("told")
+
+        supervisor = self.supervisor
+        supervisor.remaining = 60_000
+
+        async def work(app: torpor.aio.App) -> None:
+            self.assertEqual(await self.told("didReceiveEvent", id=1, topic="jobs"), {"result": "unhandled"})
+            await self.until(lambda: 2 in self.supervisor.answers, "taskExpiring is answered")
+
+        self.run_app(Uploader(), work)
+        self.assertEqual(order, ["expiry", "expired", "told"])
+
     def test_a_cancellation_by_others_is_not_taken_for_an_expiry(self) -> None:
         async def work(app: torpor.aio.App) -> None:
             async def inner() -> None:

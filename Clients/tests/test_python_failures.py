@@ -225,6 +225,51 @@ class FailureTests(SupervisedTestCase):
                 self.assertEqual(self.supervisor.answer(number), {"result": "done"})
             self.again()
 
+    def test_an_exit_of_a_signal_handler_answers_nothing(self) -> None:
+        """It came in the middle of the method, whose message is told again in the next run."""
+        handlers = {
+            "lambda": "lambda *_: sys.exit(0)",
+            "function": "handle",
+            "method": "Handler().handle",
+            "callable": "Handler()",
+            "partial": "functools.partial(handle_for, 'all')",
+            "once": "reset",
+        }
+        body = [
+            "    def did_receive_event(self, message): self.wait()",
+            "    def did_enter_background(self, message): self.wait()",
+            "    def wait(self):",
+            "        os.kill(os.getpid(), signal.SIGTERM)",
+            "        for _ in range(200): time.sleep(0.05)",
+            "import functools, os, signal, time",
+            "def handle(number, frame): stop()",
+            "def handle_for(whom, number, frame): stop()",
+            "def reset(number, frame): signal.signal(number, signal.SIG_DFL); stop()",
+            "def stop(): sys.exit()",
+            "class Handler:",
+            "    def handle(self, number, frame): del number, frame; stop()",
+            "    def __call__(self, number, frame): stop()",
+        ]
+        for kind in ("run", "asyncio"):
+            for name, handler in handlers.items():
+                for message, parameters in [("didReceiveEvent", {"id": 7, "topic": "jobs"}), ("didEnterBackground", {})]:
+                    if name != "lambda" and message == "didEnterBackground":
+                        continue
+                    with self.subTest(kind=kind, handler=name, message=message):
+                        install = f"signal.signal(signal.SIGTERM, {handler})"
+                        process = self.program(self.RUNS[kind], *body, install)
+                        self.supervisor.tell(message, **parameters)
+                        process.communicate(timeout=BOUND)
+                        self.assertEqual((process.returncode, self.supervisor.answers), (0, {}))
+                    self.again()
+
+    def test_a_method_that_calls_the_handler_itself_ends_as_by_sys_exit(self) -> None:
+        stop = ["import signal", "def stop(*_): sys.exit(0)", "signal.signal(signal.SIGTERM, stop)"]
+        process = self.program(self.RUNS["run"], "    def did_receive_event(self, message): stop()", *stop)
+        number = self.supervisor.tell("didReceiveEvent", id=7, topic="jobs")
+        process.communicate(timeout=BOUND)
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+
     def test_sys_exit_does_not_wait_for_a_supervisor_that_takes_no_answer(self) -> None:
         for kind, run in self.RUNS.items():
             with self.subTest(kind=kind):

@@ -312,6 +312,8 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(
             self.supervisor.pending, [{"result": "pending", "text": "It takes ?.", "expected_ms": 2500}]
         )
+        with self.assertRaisesRegex(TypeError, "pending takes the seconds .* such as 20, and not '20s'"):
+            app.pending(recorder.heard[-1], "20s")  # type: ignore[arg-type]
         app.answer(recorder.heard[-1], failed="no")
         self.assertEqual(self.supervisor.answer(number), {"result": "failed", "text": "no"})
         with self.assertRaises(torpor.NotInFlight):
@@ -338,6 +340,92 @@ class ThreadsTests(SupervisedTestCase):
         app.background_task("c")
         app.close()
         self.supervisor.wait_until(lambda: not self.supervisor.tasks, "the task ends with the app")
+
+    def test_a_task_in_a_method_expires_though_task_expiring_waits_behind_it(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        self.supervisor.remaining = 60_000
+        expired: List[str] = []
+
+        def work(message: torpor.Message) -> None:
+            with app.background_task("upload", on_expiry=lambda: expired.append("upload")) as task:
+                self.assertFalse(task.expired)
+                self.supervisor.remaining = 1_900
+                # The supervisor sends this one when the message is answered.
+                self.supervisor.tell("taskExpiring", token=task.token, name="upload", remaining_ms=1_900)
+                expired.append(str(task.wait_for_expiry(BOUND)))
+
+        recorder.on["didReceiveEvent"] = work
+        self.assertEqual(self.supervisor.told("didReceiveEvent", topic="jobs"), {"result": "done"})
+        self.supervisor.wait_until(lambda: 2 in self.supervisor.answers, "taskExpiring is answered")
+        self.assertEqual(sorted(expired), ["True", "upload"])
+
+    def test_a_task_expires_while_a_message_is_to_be_answered_later(self) -> None:
+        recorder = Recorder()
+        recorder.on["didEnterBackground"] = lambda message: torpor.LATER
+        app = self.app(recorder)
+        self.supervisor.remaining = 60_000
+        number = self.supervisor.tell("didEnterBackground")
+        recorder.wait(lambda: recorder.heard)
+        with app.background_task("upload") as task:
+            self.supervisor.remaining = 0
+            self.assertTrue(task.wait_for_expiry(BOUND))
+        app.answer(recorder.heard[0])
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+
+    def test_without_an_unanswered_message_the_time_is_left_to_the_supervisor(self) -> None:
+        app = self.app(Recorder())
+        self.supervisor.remaining = 0
+        with app.background_task("upload") as task:
+            self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+            calls = self.supervisor.count("BackgroundTime")
+            self.assertLessEqual(calls, 1)
+            self.supervisor.told("taskExpiring", token=task.token, name="upload", remaining_ms=0)
+            self.assertTrue(task.expired)
+
+    def test_a_task_of_a_worker_expires(self) -> None:
+        app = self.app(None)
+        self.supervisor.remaining = 60_000
+        # As of a supervisor that does not say when it warns.
+        self.supervisor.expiry_warning = None
+        with app.background_task("resize") as task:
+            self.supervisor.wait_until(lambda: self.supervisor.count("BackgroundTime"), "the time is asked")
+            self.assertFalse(task.expired)
+            self.supervisor.remaining = 4_900
+            self.assertTrue(task.wait_for_expiry(BOUND))
+
+    def test_a_child_keeps_no_connection_of_a_process_that_ends(self) -> None:
+        """Nobody else could be the delegate, and tasks would last."""
+        kinds = {"threads": "torpor.App(D()).run()"}
+        kinds["asyncio"] = (
+            "async def main():\n    async with torpor.aio.App(D()): await asyncio.Event().wait()\nasyncio.run(main())"
+        )
+        for kind, run in kinds.items():
+            word = "await " if kind == "asyncio" else ""
+            body = [
+                "import asyncio, os, sys, torpor, torpor.aio", "class D(torpor.Delegate):",
+                f"    {'async ' if word else ''}def did_become_active(self, message):",
+                "        task = message.app.background_task('copy')",
+                f"        {'await task.__aenter__()' if word else ''}",
+                "        if os.fork() == 0: sys.stdin.read(); os._exit(0)",
+                "    def did_enter_background(self, message): os._exit(0)", run,
+            ]
+            with self.subTest(kind=kind):
+                program = subprocess.Popen(
+                    [sys.executable, "-c", "\n".join(body)], env={**os.environ, "PYTHONPATH": CLIENTS + "/python"},
+                    stdin=subprocess.PIPE,
+                )
+                self.addCleanup(program.kill)
+                self.addCleanup(program.stdin.close)
+                self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+                self.assertEqual(len(self.supervisor.tasks), 1)
+                self.supervisor.tell("didEnterBackground")
+                self.assertEqual(program.wait(BOUND), 0)
+                self.supervisor.wait_until(lambda: not self.supervisor.connections, "all connections are closed")
+                self.assertEqual(self.supervisor.tasks, {})
+            self.supervisor.stop()
+            self.supervisor.messages, self.supervisor.sent, self.supervisor.answers = [], 0, {}
+            self.supervisor.start()
 
     def test_states_are_saved_restored_and_discarded(self) -> None:
         recorder = Recorder()

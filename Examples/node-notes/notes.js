@@ -70,14 +70,16 @@ const server = http.createServer(async (request, response) => {
 });
 const listen = () => new Promise((resolve) => server.listen(Number(process.argv[2] ?? 8080), "127.0.0.1", resolve));
 
+const save = () => call("SaveState", { data: Buffer.from(JSON.stringify(notes)).toString("base64") });
+
 const delegate = {
     restoreState({ path }) {
         notes = JSON.parse(fs.readFileSync(path));
     },
     // Clients are let in here, when the notes are back.
     didFinishLaunching: listen,
-    async didEnterBackground() {
-        await call("SaveState", { data: Buffer.from(JSON.stringify(notes)).toString("base64") });
-    },
+    didEnterBackground: save,
+    // In the foreground, a shutdown of the machine comes without didEnterBackground.
+    willTerminate: save,
 };
 process.env.TORPOR_APP_SOCKET ? supervise(delegate) : listen();

@@ -18,4 +18,8 @@ static inline int torpor_sqlite_keep_log_on_close(sqlite3 *database, int on) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on, (int *)0);
 }
 
+/// sqlite3_config is variadic. Makes SQLite not count its memory, for which it locks a mutex at each allocation. Has no
+/// effect once SQLite is in use.
+static inline void torpor_sqlite_leave_memory_uncounted(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 #endif

@@ -13,26 +13,37 @@ struct BoundedList {
 
     private(set) var entries: [JSON]
     private(set) var leftOut: Int64?
+    /// Whether the entries are without the lists that were to be emptied.
+    private(set) var isEmptied = false
+    private let most: Int
 
     /// Creates a list of entries, each of which has a member `app`.
     ///
-    /// - Parameter keys: the names of texts that are shortened first, if the list is too long.
-    init(_ entries: [JSON], shortening keys: [String] = []) {
+    /// - Parameters:
+    ///   - keys: the names of texts that are shortened first, if the list is too long.
+    ///   - lists: the names of lists that are emptied first, if the list is too long.
+    ///   - most: the maximum size of the list as JSON, in bytes.
+    init(
+        _ entries: [JSON],
+        shortening keys: [String] = [],
+        emptying lists: [String] = [],
+        most: Int = mostBytes
+    ) {
         self.entries = entries
-        // A byte of a text takes at most six bytes in JSON.
-        guard entries.reduce(0, { $0 + Self.rawSize($1) }) > Self.mostBytes / 6 else { return }
-        var sizes = entries.map { $0.serialised().count + 1 }
-        guard sizes.reduce(0, +) > Self.mostBytes else { return }
-        if !keys.isEmpty {
-            self.entries = entries.map { Self.shortened($0, keys) }
-            sizes = self.entries.map { $0.serialised().count + 1 }
+        self.most = most
+        var sizes = entries.map { $0.serialisedSize + 1 }
+        guard sizes.reduce(0, +) > most else { return }
+        if !keys.isEmpty || !lists.isEmpty {
+            self.entries = entries.map { Self.shortened($0, keys, lists) }
+            isEmptied = !lists.isEmpty
+            sizes = self.entries.map { $0.serialisedSize + 1 }
         }
         leaveOut(sizes)
     }
 
     /// Leaves out the last entries of the apps that have most, until the rest is short enough.
     private mutating func leaveOut(_ sizes: [Int]) {
-        let excess = sizes.reduce(0, +) - Self.mostBytes
+        let excess = sizes.reduce(0, +) - most
         guard excess > 0 else { return }
         let names = entries.map { $0["app"]?.stringValue }
         var totals: [String?: Int64] = [:]
@@ -62,23 +73,13 @@ struct BoundedList {
         return .object(object)
     }
 
-    /// About how many bytes the value has, if no character needs an escape.
-    private static func rawSize(_ json: JSON) -> Int {
-        switch json {
-        case .null, .bool: 5
-        case .int, .double: 24
-        case .string(let text): text.utf8.count + 2
-        case .array(let elements): elements.reduce(2) { $0 + rawSize($1) + 1 }
-        case .object(let object): object.members.reduce(2) { $0 + $1.name.utf8.count + rawSize($1.value) + 4 }
-        }
-    }
-
-    private static func shortened(_ entry: JSON, _ keys: [String]) -> JSON {
+    private static func shortened(_ entry: JSON, _ keys: [String], _ lists: [String]) -> JSON {
         guard var object = entry.objectValue else { return entry }
         for key in keys {
             guard let text = object[key]?.stringValue, text.utf8.count > longestText else { continue }
             object[key] = .string(String(text.unicodeScalars.prefix(longestText)) + "…")
         }
+        for list in lists where object[list] != nil { object[list] = [] }
         return .object(object)
     }
 }

@@ -131,13 +131,14 @@ extension ControlService {
     /// Why no connection wakes a suspended app although `wake_on_connect` says so, or why no data does although nothing
     /// else wakes it than its mode `voip`, as words that follow its name; nil if they do, or are not to.
     func silence(of app: AppRuntime) -> String? {
+        // A list asks this of every app, and for nearly all the answer is nil: so the cheapest questions come first.
+        let listensNowhere = supervisor.wakes.connectionWatch.listensNowhere(app)
+        guard listensNowhere || supervisor.wakes.connectionWatch.isUnconnected(app) else { return nil }
         let returns = "‘torpor resume \(app.name)’ brings it back"
-        if supervisor.wakes.connectionWatch.listensNowhere(app) {
+        if listensNowhere {
             return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): \(returns)"
         }
-        guard app.specification.isWokenOnlyByVoip, supervisor.wakes.connectionWatch.isUnconnected(app) else {
-            return nil
-        }
+        guard app.specification.isWokenOnlyByVoip else { return nil }
         return "is suspended and has no connection, so no data wakes it (voip): \(returns)"
     }
 
@@ -170,16 +171,18 @@ extension ControlService {
     /// Why the app does nothing although it is up, as words that follow its name: its own or another process's signal,
     /// such as `kill -STOP`, has stopped it. Nil if it was not stopped when that was last looked at.
     func outsideStop(of app: AppRuntime) -> String? {
+        guard app.run.isStoppedByOthers else { return nil }
         let machine = coordinator.machine(app.id)
-        guard app.run.isStoppedByOthers, machine.state != .suspended, machine.transition == nil else { return nil }
+        guard machine.state != .suspended, machine.transition == nil else { return nil }
         return "is stopped by its own or another process's signal: ‘torpor signal CONT \(app.name)’ continues it"
     }
 
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
     /// connection, and no app that it requires.
     func isStranded(_ app: AppRuntime) -> Bool {
+        guard app.wasCutShort == true else { return false }
         let machine = coordinator.machine(app.id)
-        guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
+        guard machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
             machine.rules.restart == .always, app.specification.wakeOnConnect == .none,
             !coordinator.comesBackWithRequirement(app.id)
         else { return false }

@@ -450,6 +450,7 @@ extension ControlService {
 
     func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
         let machine = coordinator.machine(app.id)
+        let isNeverWoken = machine.state == .suspended ? isNeverWoken(app, machine) : nil
         return VerbResult(
             app: app.name,
             ok: ok,
@@ -457,7 +458,8 @@ extension ControlService {
             pid: app.run.tree?.main.pid,
             message: "\(app.name) \(text)",
             error: error,
-            isNeverWoken: machine.state == .suspended ? isNeverWoken(app, machine) : nil
+            isNeverWoken: isNeverWoken,
+            requiredBy: isNeverWoken == true ? coordinator.dependents(app.id).map { apps[$0].name } : nil
         )
     }
 

@@ -130,7 +130,8 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try selection.resolve(patterns)
                 sampleUsage()
                 send(list: chosen, templates: [], reply)
-            case .status(let name): reply.send(Replies.status(status(try selection.one(name))))
+            case .status(let name):
+                reply.send(BoundedReply.shortened(Replies.status(status(try selection.one(name)))))
             case .verb(let verb):
                 if let state = verb.state, AppState(rawValue: state) == nil {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
@@ -193,10 +194,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(supervisor, request, reply).begin()
-            case .reports(let name):
-                let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
-                let reports = (chosen ?? selection.apps).flatMap(\.reports)
-                reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
+            case .reports(let name): try reports(of: name, reply)
             case .exportState(let name, let offset):
                 exportState(of: try selection.one(name), at: offset, for: peer, reply)
             case .importState(let request): importState(request, of: try selection.one(request.app), reply)
@@ -317,7 +315,8 @@ package final class ControlService: ShellRoom, ClientService {
         let samples = ProcessTree.samples(of: trees)
         for (app, sample) in zip(living, samples) { (app.run.usage, app.run.sampledAt) = (sample.usage, loop.now) }
         for (app, sample) in zip(living, samples) {
-            supervisor.processControl.checkStillSuspended(app)
+            let isSeen = sample.isStopped == true && sample.usage.processes == 1
+            if !isSeen { supervisor.processControl.checkStillSuspended(app) }
             inspectStop(app, sample.isStopped)
         }
     }
@@ -464,9 +463,8 @@ package final class ControlService: ShellRoom, ClientService {
         switch specification.log {
         case .file:
             app.capture?.drain()
-            status.log = LogReader(path: supervisor.launcher.logPath(of: app)).read(LogQuery(count: 10)).lines.map(
-                \.forClients
-            )
+            let lines = LogReader(path: supervisor.launcher.logPath(of: app)).read(LogQuery(count: 10)).lines
+            status.log = lines.map { $0.shortened(to: Report.longestText) }
         case .journal: status.journal = JournalPlace(of: app, supervisor.place.cgroups)
         case .inherit, .null: break
         }
@@ -475,8 +473,8 @@ package final class ControlService: ShellRoom, ClientService {
         return status
     }
 
-    /// The maximum number of processes in a status, and the maximum length of their command lines in bytes: an app's
-    /// own processes determine both.
+    /// The maximum number of processes in a status, and the maximum length of their command lines in bytes, also as
+    /// JSON: an app's own processes determine both.
     private static let mostProcesses = 500
     private static let longestCommand = 4_096
 
@@ -492,7 +490,7 @@ package final class ControlService: ShellRoom, ClientService {
             pid: pid,
             parent: stat.parent,
             state: String(stat.state),
-            command: words.isEmpty ? stat.comm : words.joined(separator: " "),
+            command: (words.isEmpty ? stat.comm : words.joined(separator: " ")).shortened(toSerialised: longestCommand),
             threads: Int64(stat.threads)
         )
     }

@@ -158,7 +158,7 @@ final class History {
             events.removeFirst(left)
             incomplete =
                 "\(left) older events are left out: a reply without ‘more’ has at most "
-                + "\(EventParts.mostBytes >> 20) MiB"
+                + "\(BoundedReply.mostBytes >> 20) MiB"
         }
         let log = supervisor.events
         reply.send(

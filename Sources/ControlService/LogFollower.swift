@@ -6,6 +6,7 @@ import Linux
 import Output
 import Supervisor
 import TorporAPI
+import Varlink
 import VarlinkServer
 
 /// Sends an app's log to one client, one page at a time, and on request also later lines. It reads the log file, not
@@ -30,7 +31,7 @@ final class LogFollower: OutputFollower {
     private var isAgain = false
     /// Whether the client wants all existing lines in a single reply.
     private let isGathered: Bool
-    private var gathered: [LogLine] = []
+    private var gathered = GatheredLines(most: bytesOfReply)
     /// The number of bytes that may still be searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
     /// If the search is not done by this time, an empty reply tells the client that torpord is still searching.
@@ -41,8 +42,8 @@ final class LogFollower: OutputFollower {
 
     /// The maximum number of bytes sent before the event loop does other work.
     private static let pageBytes = 256 << 10
-    /// The maximum number of bytes in the single reply to a client that continues at a cursor.
-    private static let onePageBytes = 1 << 20
+    /// The maximum size of the lines of a single reply, in bytes of their JSON.
+    private static let bytesOfReply = 4 << 20
     /// The maximum number of bytes searched before the event loop does other work.
     private static let searchBytes = 1 << 20
     private static let signInterval = Duration.seconds(5)
@@ -59,7 +60,11 @@ final class LogFollower: OutputFollower {
         _ loop: EventLoop
     ) {
         var query = query
-        if !reply.more { query.count = min(query.count ?? .max, LogReader.mostLines) }
+        if !reply.more {
+            query.count = min(query.count ?? .max, LogReader.mostLines)
+            // As JSON, no line is shorter than in the file.
+            query.bytes = LogFollower.bytesOfReply
+        }
         self.reader = reader
         self.query = query
         self.follows = follows
@@ -101,6 +106,7 @@ final class LogFollower: OutputFollower {
             position = search.start
             searchLeft -= Self.searchBytes
             let isDone = search.isDone || (!reply.more && searchLeft <= 0)
+            if isDone, search.isCut || !search.isDone { gathered.isCut = true }
             phase = isDone ? .past(search) : .searching(search)
             if isDone { return advance() }
             if reply.more, Clock.monotonic() >= signAt {
@@ -113,9 +119,11 @@ final class LogFollower: OutputFollower {
             if reply.more {
                 // Send a page even if it has no lines: it tells the client that the existing lines end here.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
+            } else if isGathered {
+                gathered.append(page.lines.map(\.forClients))
+                if !page.more { sendGathered() }
             } else {
-                gathered += page.lines.map(\.forClients)
-                if !isGathered || !page.more { send(gathered, more: page.more) }
+                send(page.lines.map(\.forClients), more: page.more)
             }
         case .following:
             let page = next()
@@ -129,8 +137,7 @@ final class LogFollower: OutputFollower {
     }
 
     private func next(to search: LogSearch? = nil) -> LogPage {
-        let limit = reply.more || isGathered ? Self.pageBytes : Self.onePageBytes
-        let page = reader.follow(from: position, query, to: search, limit: limit)
+        let page = reader.follow(from: position, query, to: search, limit: Self.pageBytes)
         position = page.next
         return page
     }
@@ -139,9 +146,18 @@ final class LogFollower: OutputFollower {
         reply.send(Replies.logs(lines, cursor: position.text, more: more), continues: continues)
         if reply.isClosed { onDone?() }
     }
+
+    private func sendGathered() {
+        let cursor = position.text
+        reply.sendText { gathered.append(to: &$0, cursor: cursor) }
+        onDone?()
+    }
 }
 
 extension StampedLine {
     /// The log line, in the form for clients.
     var forClients: LogLine { LogLine(at: time, text: text) }
+
+    /// The log line, in the form for clients, with a text of at most `most` bytes as JSON.
+    func shortened(to most: Int) -> LogLine { LogLine(at: time, text: text.shortened(toSerialised: most)) }
 }

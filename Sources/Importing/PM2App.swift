@@ -299,11 +299,14 @@ struct PM2App {
             if let limit {
                 // Choose the window so short that `limit` restarts never happen within it if every run lasts for
                 // min_uptime.
-                let window = max(1e-3, Double(limit) * (stable ?? 1))
+                let delays = Self.delays(growing ?? 0, count: limit)
+                let window = max(1e-3, Double(limit) * (stable ?? 1) + delays)
                 backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
             }
             program["restart_backoff"] = .table(backoff)
-            program["stable_after"] = Amounts.duration(seconds: stable ?? 1).map(TOMLValue.string)
+            // PM2 begins with the shortest delay again after 30 s, whatever min_uptime is.
+            let settled = (growing ?? 0) > 0 ? max(30, stable ?? 0) : stable ?? 1
+            program["stable_after"] = Amounts.duration(seconds: settled).map(TOMLValue.string)
         }
         // With a restart delay and without `min_uptime`, the app may be meant to end soon, like a periodic job. So do
         // not treat an early end as a failed launch then.
@@ -319,10 +322,9 @@ struct PM2App {
         if flag("autostart", &program) == false { program["launch"] = .string("on-demand") }
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
         if flag("wait_ready", &program) == true {
-            if let timeout = seconds("listen_timeout", &program), timeout > 0 {
-                let least = max(timeout, min(stable ?? 1, Self.longestLaunch) + 1)
-                program["launch_deadline"] = Amounts.duration(seconds: least).map(TOMLValue.string)
-            }
+            let timeout = seconds("listen_timeout", &program) ?? 0
+            program["launch_deadline"] = Amounts.duration(seconds: max(timeout, Self.leastDeadline))
+                .map(TOMLValue.string)
             // torpord holds the ports of `sockets`, so they accept connections even before the program listens, and a
             // check of the port proves nothing.
             let port = program["sockets"] == nil ? "ready = { tcp = \"127.0.0.1:PORT\" }, or " : ""
@@ -330,7 +332,9 @@ struct PM2App {
                 "wait_ready is not translated: Torpor does not receive process.send('ready'). Write \(port)"
                     + "ready = \"notify\" and in the program "
                     + "require('child_process').execFile('systemd-notify', ['--ready']). Without PM2 there is no "
-                    + "process.send, so the program must test it first: if (process.send) process.send('ready')"
+                    + "process.send, so the program must test it first: if (process.send) process.send('ready'). "
+                    + "PM2 lets an app run that is not ready in time (listen_timeout); Torpor ends it and launches it "
+                    + "again after launch_deadline"
             )
         } else if let node = node["listen_timeout"], !node.isNull {
             program.remark(
@@ -339,6 +343,21 @@ struct PM2App {
                 line: node.line
             )
         }
+    }
+
+    /// The least time, in seconds, that an app with `wait_ready` gets to become ready. PM2 only stops waiting after
+    /// `listen_timeout`, and an app may need much longer while the machine boots.
+    private static let leastDeadline = 60.0
+
+    /// The sum, in seconds, of that many delays which grow as those of `exp_backoff_restart_delay`.
+    private static func delays(_ first: Double, count: Int) -> Double {
+        var (sum, delay) = (0.0, first)
+        for done in 0..<count {
+            if delay >= 15 { return sum + Double(count - done) * 15 }
+            sum += delay
+            delay *= 1.5
+        }
+        return sum
     }
 
     /// The longest time, in seconds, for which an app counts as launching because of `min_uptime`.
@@ -355,7 +374,7 @@ struct PM2App {
             ("timeout", .string("\(Int(seconds.rounded(.up)) + 10)s")),
         ])
         // With `wait_ready`, the user must replace this readiness check by another one, which needs a deadline.
-        if node["wait_ready"]?.flag != true || seconds > 3 { program["launch_deadline"] = .string("none") }
+        if node["wait_ready"]?.flag != true { program["launch_deadline"] = .string("none") }
     }
 
     // MARK: Output and others

@@ -157,10 +157,16 @@ public struct LaunchRequest: Sendable {
             }
         }
         let files = [inputFile, errorFile].compactMap { $0 }
-        for text in [app, executable, directory ?? ""] + files + arguments + environment {
-            let start = message.count
-            message += text.utf8
-            if message.withUnsafeBufferPointer({ $0[start...].contains(0) }) { throw .nul }
+        let texts = [app, executable, directory ?? ""] + files + arguments + environment
+        let length = texts.reduce(message.count + texts.count) { $0 + $1.utf8.count }
+        if length <= KeeperProtocol.planLimit { message.reserveCapacity(length) }
+        for text in texts {
+            var text = text
+            let isFit = text.withUTF8 { bytes in
+                message.append(contentsOf: bytes)
+                return !bytes.contains(0)
+            }
+            guard isFit else { throw .nul }
             message.append(0)
             if message.count > 64 * KeeperProtocol.planLimit { break }
         }

@@ -48,7 +48,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 
     /// The messages in the mask.
     public var messages: [Message] {
-        Message.allCases.filter { !ActionMask($0).isEmpty && contains(ActionMask($0)) }
+        if rawValue >> 16 == 0 { return [] }
+        return Message.allCases.filter { !ActionMask($0).isEmpty && contains(ActionMask($0)) }
     }
 }
 

@@ -35,10 +35,20 @@ extension MemoryWatch {
         case .background:
             pageOuts.forget(app.id)
             // An app in the background rarely uses its memory, so let the kernel reclaim that memory first.
-            if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
+            if isEnabled, let tree = app.run.tree { markColdLater(app, tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
+    }
+
+    /// Marks the memory of an app in the background as unused, if there is swap. Later, since an app enters the
+    /// background on its way to suspended, which should not wait until the kernel has counted the machine's memory.
+    private func markColdLater(_ app: AppRuntime, _ tree: ProcessTree) {
+        loop.later { [weak self, weak app] in
+            guard let self, let app, app.run.tree === tree else { return }
+            let state = self.machine(app).state
+            if state == .background || state == .suspended, self.canSwap { self.worker.markCold(tree) }
+        }
     }
 
     /// Stops paging out an app that is about to be resumed.

@@ -34,6 +34,9 @@ public struct LogQuery: Hashable, Sendable {
     /// Whether to leave out an unfinished last line. A reader that continues at `LogPage.next` gets that line once it
     /// is complete.
     public var onlyWhole: Bool
+    /// The maximum number of bytes of the selected lines as they are in the file; nil for any. The newest lines are
+    /// selected.
+    public var bytes: Int?
     private var search: TextSearch?
 
     /// Creates a query.
@@ -123,8 +126,12 @@ public struct LogSearch: Sendable {
     fileprivate var reached: LogPosition
     /// Whether the search has ended: enough lines were found, or no older line can match.
     public fileprivate(set) var isDone: Bool
+    /// Whether an older line matches too, and was left out because of ``LogQuery/bytes``.
+    public fileprivate(set) var isCut = false
     /// How many matching lines were found, from `start` on.
     fileprivate var found = 0
+    /// How many bytes these lines have.
+    fileprivate var foundBytes = 0
 }
 
 /// Reads logs including their rotated files, from the end and only as far back as needed.
@@ -197,6 +204,12 @@ public struct LogReader {
                     search.reached.offset = offset
                     if let time { search.reached.time = time }
                     if query.acceptsAll || query.accepts(StampedLine(parsing: bytes)) {
+                        search.foundBytes += bytes.count
+                        if let most = query.bytes, search.foundBytes > most, search.found > 0 {
+                            search.isDone = true
+                            search.isCut = true
+                            return false
+                        }
                         search.start = search.reached
                         search.found += 1
                         search.isDone = search.found >= wanted

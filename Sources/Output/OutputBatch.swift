@@ -331,8 +331,16 @@ public final class OutputBatch {
     /// Discards finished batches. Call it only while no batch is in progress.
     private func empty() throws(Errno) {
         // After the truncation there are no bytes after `begin`, whatever its value, so a recovery has nothing to do.
-        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
-        end = OutputBatch.headerSize
+        do throws(Errno) {
+            try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
+            end = OutputBatch.headerSize
+        } catch {
+            // They may stay if they leave room for the next batch: without this file, the losses would be forgotten.
+            let size = try File.status(descriptor: descriptor.raw).size
+            let room = OutputBatch.headerSize...OutputBatch.headerSize + UInt64(OutputBatch.mostDone)
+            guard room.contains(size) else { throw error }
+            end = size
+        }
         let mapping = try map()
         mapping.bytes.storeBytes(of: OutputBatch.magic, as: UInt64.self)
         mapping.publish(UInt32(end), at: Offset.begin)

@@ -302,11 +302,7 @@ public final class Keeper {
 
     /// Blocks for at most 2 s until the keeper has received all messages. For the last ones before torpord exits.
     public func finishSending() {
-        let end = Clock.monotonic() + .seconds(2)
-        while channel.isBlocked, !isLost, Clock.monotonic() < end {
-            _ = try? Descriptor.wait(channel.socket.raw, writable: true, timeout: .milliseconds(10))
-            guard (try? channel.flush()) != nil else { return }
-        }
+        if !isLost { channel.flush(until: Clock.monotonic() + .seconds(2)) }
     }
 
     /// The id of the last request. It changes with each request to which the keeper answers.

@@ -65,6 +65,19 @@ final class KeeperChannel {
         while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) { sent += 1 }
     }
 
+    /// Blocks until all queued messages are sent, or the keeper is gone, but not after `end` (CLOCK_MONOTONIC).
+    func flush(until end: Duration) {
+        while isBlocked, Clock.monotonic() < end {
+            if isShort {
+                // The socket has room all the time.
+                ThisProcess.sleep(Self.retryDelay)
+            } else {
+                _ = try? Descriptor.wait(socket.raw, writable: true, timeout: Self.retryDelay)
+            }
+            guard (try? flush()) != nil else { return }
+        }
+    }
+
     private func sendNow(_ bytes: [UInt8], _ descriptors: [Int32]) throws(Errno) -> Bool {
         isShort = false
         do throws(Errno) {

@@ -111,9 +111,12 @@ public final class ProcessTree {
 
     /// The pids of an app that has a cgroup and more processes than ``mostAtOnce``; nil for any other app.
     public var crowd: [Int32]? {
-        guard let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), pids.count > mostAtOnce else { return nil }
+        guard let pids = pidsOfCgroup(), pids.count > mostAtOnce else { return nil }
         return pids
     }
+
+    /// The pids in the app's cgroup, zombies excepted; nil if it has none or it cannot be read.
+    public func pidsOfCgroup() -> [Int32]? { cgroupPath.flatMap { try? Cgroup.procs($0) } }
 
     /// Whether no process of the app is left, not counting zombies.
     ///
@@ -191,12 +194,14 @@ public final class ProcessTree {
 
     /// The current members of the app, with information on whether the list may be incomplete. If the app has a cgroup,
     /// at most `most` processes are inspected.
-    func listing(atMost most: Int = .max) -> Listing {
+    ///
+    /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
+    func listing(atMost most: Int = .max, read: [Int32]? = nil) -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
         var pids: [Int32] = []
         do throws(Errno) {
-            pids = try Cgroup.procs(cgroupPath)
+            if let read { pids = read } else { pids = try Cgroup.procs(cgroupPath) }
         } catch {
             result.isIncomplete = error.isShortage
         }

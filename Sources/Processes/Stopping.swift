@@ -88,7 +88,10 @@ extension ProcessTree {
     /// Tries once to stop all processes with SIGSTOP, parents before children. Lists the processes again until no
     /// process is new and none is running. Notes which processes were already stopped before, so that `continue` leaves
     /// these stopped.
-    public func stopPass() -> StopResult {
+    ///
+    /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
+    public func stopPass(read: [Int32]? = nil) -> StopResult {
+        var read = read
         if stopped.isEmpty { stoppedByThemselves = [] }
         // True if this is the first attempt to stop the app and its main process was running before. If the main
         // process was already stopped, an earlier torpord may have stopped the app. Then `continue` must also continue
@@ -99,7 +102,8 @@ extension ProcessTree {
         var doubtful = 0
         for _ in 0..<16 {
             if hasNobodyBut(settled) { return .stopped }
-            let listing = listing()
+            let listing = listing(read: read)
+            read = nil
             let members = listing.members
             settled.formUnion(spared(among: members))
             if isFirst == nil {

@@ -68,8 +68,13 @@ final class Database {
         case immutable
     }
 
+    /// Prepares SQLite, before its first use in this process: a binding of a text and a cursor are an allocation each,
+    /// and no part of torpord reads the count of SQLite's memory.
+    private static let isPrepared: Void = torpor_sqlite_leave_memory_uncounted()
+
     /// Opens the file; in mode `readWrite` it is created if missing.
     init(path: String, mode: Mode, vfs: String?) throws(DatabaseError) {
+        _ = Self.isPrepared
         let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code: Int32
         switch mode {
@@ -180,17 +185,17 @@ final class Statement {
         sqlite3_clear_bindings(raw)
     }
 
+    /// Sets a parameter, once for each use of the statement. A parameter that is not set is NULL.
     func bind(_ index: Int32, _ value: Int64?) {
+        guard let value else { return }
         isInUse = true
-        if let value { sqlite3_bind_int64(raw, index, value) } else { sqlite3_bind_null(raw, index) }
+        sqlite3_bind_int64(raw, index, value)
     }
 
+    /// Sets a parameter, once for each use of the statement. A parameter that is not set is NULL.
     func bind(_ index: Int32, _ value: String?) {
+        guard var value else { return }
         isInUse = true
-        guard var value else {
-            sqlite3_bind_null(raw, index)
-            return
-        }
         value.withUTF8 { bytes in
             bytes.withMemoryRebound(to: CChar.self) { characters in
                 _ = torpor_sqlite_bind_text(raw, index, characters.baseAddress, Int32(clamping: bytes.count))

@@ -180,8 +180,9 @@ public enum AppInterface {
         # Takes over tasks that were begun on a connection that broke, by token; returns those that still exist.
         method ClaimTasks(tokens: []int) -> (tasks: []Task)
 
-        # How long the app may still run for its tasks; null while there is no limit, as in the foreground.
-        method BackgroundTime() -> (remaining_ms: ?int)
+        # How long the app may still run for its tasks; null while there is no limit, as in the foreground. When no more
+        # than expiry_warning_ms are left, taskExpiring is sent, which waits while another message is not answered.
+        method BackgroundTime() -> (remaining_ms: ?int, expiry_warning_ms: int)
 
         # Saves a state archive, which the app gets back at its next launch after it was evicted, it crashed or the
         # machine was rebooted: data (Base64, at most 512 KiB of it), or file, the name of a file in

@@ -117,10 +117,20 @@ public struct LogLine: Hashable, Sendable {
 
     /// Encodes the value as a JSON object.
     public var json: JSON {
-        [
-            "at": .optional(at), "incarnation": .optional(incarnation), "stream": .optional(stream),
-            "text": .string(text),
-        ]
+        var object = JSONObject()
+        object.reserve(4)
+        addMembers(to: &object)
+        return .object(object)
+    }
+
+    /// Appends the JSON object as text.
+    public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
+
+    private func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("at", at)
+        members.add("incarnation", incarnation)
+        members.add("stream", stream)
+        members.add("text", text)
     }
 }
 
@@ -154,7 +164,7 @@ public struct SleepInfo: Hashable, Sendable {
     /// For how long the app was suspended, in seconds.
     public var seconds: Double
     /// The processor time, in seconds, that the app would have used while it was suspended, at its average rate while
-    /// awake; nil if the app has been awake for less than a second.
+    /// awake; nil if the app has been awake for less than a minute, since a launch uses much more than that rate.
     public var processorSaved: Double?
     /// Bytes of the app's memory that are paged out now.
     public var pagedOut: Int64
@@ -167,7 +177,7 @@ public struct SleepInfo: Hashable, Sendable {
     public init(seconds: Double, awake: Double, processor: Double, pagedOut: Int64) {
         self.seconds = seconds
         self.pagedOut = pagedOut
-        processorSaved = awake < 1 ? nil : processor / awake * seconds
+        processorSaved = awake < 60 ? nil : processor / awake * seconds
     }
 
     init?(fields: Fields) throws(FieldError) {

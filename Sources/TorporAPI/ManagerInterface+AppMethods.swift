@@ -7,8 +7,9 @@ extension ManagerInterface {
         # absent or empty.
         method List(apps: ?[]string) -> (apps: []App, templates: []SceneTemplate)
 
-        # Everything about one app.
-        method Status(app: string) -> (status: AppStatus)
+        # Everything about one app. Texts of the app have at most some KiB; truncated: texts and lists are shorter still,
+        # since the reply would be too long.
+        method Status(app: string) -> (status: AppStatus, truncated: ?bool)
 
         # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text), and
         # finally, without "continues", with the results; without "more", with the results only. wait = false replies as
@@ -89,8 +90,9 @@ extension ManagerInterface {
         # Ends scenes as Stop does, and removes all their data.
         method DiscardScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # The templates, and the scenes of one of them, or of all.
-        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene)
+        # The templates, and the scenes of one of them, or of all. truncated: strings and lists are cut, since the reply
+        # would be longer than 12 MiB.
+        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene, truncated: ?bool)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
@@ -148,12 +150,12 @@ extension ManagerInterface {
 
         # An app's output: its last lines (100, or with since all); with follow (and "more") new output too. Called with
         # "more", it comes in as many replies as it takes, each but the last of the past output with "more": true;
-        # otherwise in one, with at most 100000 lines of the last 32 MiB. Each reply has a cursor: a call with it
-        # continues after that reply's lines, with another instance and after rotations too. The cursor and the lines
-        # are empty while the beginning of the output is still looked up. Fails with InJournal for an app with log =
-        # "journal".
+        # otherwise in one, with at most 100000 lines of the last 32 MiB, and at most 4 MiB of JSON (truncated: older
+        # lines are left out because of these sizes). Each reply has a cursor: a call with it continues after that
+        # reply's lines, with another instance and after rotations too. The cursor and the lines are empty while the
+        # beginning of the output is still looked up. Fails with InJournal for an app with log = "journal".
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
-          (lines: []LogLine, cursor: string, more: bool)
+          (lines: []LogLine, cursor: string, more: bool, truncated: ?bool)
 
         # Past events, across restarts and boots; with follow (and "more") new ones too. "since", "until" (exclusive)
         # and "after" (a sequence number) limit them; of these the newest "limit" are returned. Called with "more", past
@@ -162,8 +164,9 @@ extension ManagerInterface {
         method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
           (events: []Event, sequence: int, incomplete: ?string)
 
-        # Termination reports, the newest first. "app" takes what "apps" takes.
-        method Reports(app: ?string) -> (reports: []Report)
+        # Termination reports, the newest first. "app" takes what "apps" takes. truncated: log, threads, timeline and
+        # locks are empty, since the reply would be too long; left_out: how many reports are left out for that.
+        method Reports(app: ?string) -> (reports: []Report, truncated: ?bool, left_out: ?int)
 
         # The state that an app saved, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
         # Base64. If saved_at or bytes changes between two calls, start again.

@@ -159,7 +159,7 @@ extension ManagerInterface {
         )
 
         # What a verb did to one app. When ok is false, message says why and what to do. never_woken is whether no event
-        # wakes the app; null if it is not suspended.
+        # wakes the app; null if it is not suspended. If none does, required_by are the apps whose use brings it back.
         type Result (
           app: string,
           ok: bool,
@@ -167,7 +167,8 @@ extension ManagerInterface {
           pid: ?int,
           message: ?string,
           error: ?string,
-          never_woken: ?bool
+          never_woken: ?bool,
+          required_by: ?[]string
         )
 
         # What this machine offers or lacks; message says what the lack costs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Varlink
+import WireText
 
 /// A file lock that an app held when it ended.
 public struct LockInfo: Hashable, Sendable {
@@ -169,6 +170,30 @@ public struct Report: Hashable, Sendable {
         self.state = state
     }
 
+    /// The maximum size of a text in a report, in bytes of its JSON.
+    public static let longestText = 2 << 10
+    /// The maximum size of a name, such as that of a task, in bytes of its JSON.
+    private static let longestName = 512
+    private static let mostLocks = 100
+
+    /// Shortens the texts that the app determines. An app can crash again and again with long lines as its last output,
+    /// and the reports of all apps must fit into one reply.
+    public mutating func shorten() {
+        for index in log.indices { log[index].text = log[index].text.shortened(toSerialised: Self.longestText) }
+        text = text?.shortened(toSerialised: Self.longestText)
+        status = status?.shortened(toSerialised: Self.longestText)
+        tasks = tasks.map { $0.shortened(toSerialised: Self.longestName) }
+        locks = Array(locks.prefix(Self.mostLocks))
+        for index in locks.indices { locks[index].file = locks[index].file.shortened(toSerialised: Self.longestText) }
+        for index in timeline.indices {
+            timeline[index].name = timeline[index].name?.shortened(toSerialised: Self.longestName)
+        }
+        for index in threads.indices {
+            threads[index].name = threads[index].name.shortened(toSerialised: Self.longestName)
+            threads[index].userStack = threads[index].userStack.map { $0.shortened(toSerialised: Self.longestName) }
+        }
+    }
+
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
@@ -209,20 +234,57 @@ public struct Report: Hashable, Sendable {
 
     /// Encodes the value as a JSON object.
     public var json: JSON {
-        [
-            "app": .string(app), "incarnation": .int(incarnation), "pid": .optional(pid), "at": .int(at),
-            "reason": .string(reason), "code": .optional(code), "text": .optional(text),
-            "exit_code": .optional(exitCode), "signal": .optional(signal), "core_dumped": .bool(coreDumped),
-            "stage": .optional(stage), "errno": .optional(errno), "deadline": .optional(deadline),
-            "due": .optional(due), "deadline_ms": .optional(deadlineMilliseconds),
-            "extended_ms": .optional(extendedMilliseconds), "used_ms": .optional(usedMilliseconds),
-            "late_ms": .optional(lateMilliseconds), "answered": .bool(answered),
-            "wall_s": .optional(wallSeconds), "cpu_s": .optional(cpuSeconds), "state": .string(state),
-            "transition": .optional(transition), "status": .optional(status),
-            "memory_bytes": .optional(memoryBytes), "max_memory_bytes": .optional(maxMemoryBytes),
-            "tasks": .strings(tasks), "locks": .array(locks.map(\.json)), "log": .array(log.map(\.json)),
-            "journal": journal?.json ?? .null, "threads": .array(threads.map(\.json)),
-            "launch": launch?.json ?? .null, "timeline": .array(timeline.map(\.json)),
-        ]
+        var object = JSONObject()
+        object.reserve(34)
+        addMembers(to: &object)
+        return .object(object)
+    }
+
+    /// The value as the text of a JSON object, as the store keeps it. This is the same text as that of ``json``, in a
+    /// tenth of the time.
+    public var jsonText: String {
+        var writer = JSONWriter()
+        writer.appendObject { addMembers(to: &$0) }
+        return writer.withBytes { String(wire: $0) }
+    }
+
+    private func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("app", app)
+        members.add("incarnation", incarnation)
+        members.add("pid", pid.map { Int64($0) })
+        members.add("at", at)
+        members.add("reason", reason)
+        members.add("code", code)
+        members.add("text", text)
+        members.add("exit_code", exitCode.map { Int64($0) })
+        members.add("signal", signal)
+        members.add("core_dumped", coreDumped)
+        members.add("stage", stage)
+        members.add("errno", errno.map { Int64($0) })
+        members.add("deadline", deadline)
+        members.add("due", due)
+        members.add("deadline_ms", deadlineMilliseconds)
+        members.add("extended_ms", extendedMilliseconds)
+        members.add("used_ms", usedMilliseconds)
+        members.add("late_ms", lateMilliseconds)
+        members.add("answered", answered)
+        members.add("wall_s", wallSeconds)
+        members.add("cpu_s", cpuSeconds)
+        members.add("state", state)
+        members.add("transition", transition)
+        members.add("status", status)
+        members.add("memory_bytes", memoryBytes)
+        members.add("max_memory_bytes", maxMemoryBytes)
+        members.add("tasks", tasks)
+        members.add("locks", json: .array(locks.map(\.json)))
+        members.add("log", json: .array(log.map(\.json)))
+        members.add("journal", json: journal?.json ?? .null)
+        members.add("threads", json: .array(threads.map(\.json)))
+        if let launch {
+            members.add("launch") { launch.addMembers(to: &$0) }
+        } else {
+            members.add("launch", nil as String?)
+        }
+        members.add("timeline", objects: timeline) { entry, members in entry.addMembers(to: &members) }
     }
 }

@@ -31,10 +31,17 @@ public struct LaunchTimes: Hashable, Sendable {
 
     /// Encodes the value as a JSON object.
     public var json: JSON {
-        [
-            "fork_ms": .optional(planned), "exec_ms": .optional(executed), "contact_ms": .optional(contact),
-            "message_ms": .optional(message), "ready_ms": .optional(ready),
-        ]
+        var object = JSONObject()
+        addMembers(to: &object)
+        return .object(object)
+    }
+
+    func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("fork_ms", planned)
+        members.add("exec_ms", executed)
+        members.add("contact_ms", contact)
+        members.add("message_ms", message)
+        members.add("ready_ms", ready)
     }
 
     static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> LaunchTimes? {
@@ -70,5 +77,15 @@ public struct TimelineEntry: Hashable, Sendable {
     }
 
     /// Encodes the value as a JSON object.
-    public var json: JSON { ["after_s": .optional(after), "kind": .string(kind), "name": .optional(name)] }
+    public var json: JSON {
+        var object = JSONObject()
+        addMembers(to: &object)
+        return .object(object)
+    }
+
+    func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("after_s", after)
+        members.add("kind", kind)
+        members.add("name", name)
+    }
 }

@@ -143,6 +143,8 @@ public struct VerbResult: Hashable, Sendable {
     /// Whether no event wakes the app, so that it stays suspended until a user or a policy resumes it. Nil if the app
     /// is not suspended, and from an older torpord.
     public var isNeverWoken: Bool?
+    /// If no event wakes the app: the apps whose use brings it back. Nil for other apps, and from an older torpord.
+    public var requiredBy: [String]?
 
     /// Memberwise initializer.
     public init(
@@ -152,7 +154,8 @@ public struct VerbResult: Hashable, Sendable {
         pid: Int32? = nil,
         message: String? = nil,
         error: String? = nil,
-        isNeverWoken: Bool? = nil
+        isNeverWoken: Bool? = nil,
+        requiredBy: [String]? = nil
     ) {
         self.app = app
         self.ok = ok
@@ -161,6 +164,7 @@ public struct VerbResult: Hashable, Sendable {
         self.message = message
         self.error = error
         self.isNeverWoken = isNeverWoken
+        self.requiredBy = requiredBy
     }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -173,6 +177,7 @@ public struct VerbResult: Hashable, Sendable {
         message = try fields.optionalString("message")
         error = try fields.optionalString("error")
         isNeverWoken = try fields.optionalBool("never_woken")
+        if fields["required_by"] != nil { requiredBy = try fields.strings("required_by") }
     }
 
     /// Encodes the value as a JSON object.
@@ -180,6 +185,7 @@ public struct VerbResult: Hashable, Sendable {
         [
             "app": .string(app), "ok": .bool(ok), "state": .string(state), "pid": .optional(pid),
             "message": .optional(message), "error": .optional(error), "never_woken": .optional(isNeverWoken),
+            "required_by": requiredBy.map { .strings($0) } ?? .null,
         ]
     }
 }
@@ -258,8 +264,6 @@ public enum Replies {
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }
-    /// The reply of Reports.
-    public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
     /// The reply of Policies.
     public static func policies(_ policies: [PolicyStatus]) -> JSON { ["policies": .array(policies.map(\.json))] }
     /// The reply of ReloadPolicy.

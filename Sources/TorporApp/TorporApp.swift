@@ -11,6 +11,7 @@ import Varlink
 ///         static func main() async throws { try await TorporApp.run(Notes()) }
 ///         func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws { … }
 ///         func didEnterBackground(_ app: TorporApp) async throws { try await app.saveState(…) }
+///         func willTerminate(_ app: TorporApp, reason: String) async throws { try await app.saveState(…) }
 ///     }
 ///
 /// The app has `ready = "delegate"` in its configuration. All members can be used from every task and thread.
@@ -27,6 +28,7 @@ public final class TorporApp: Sendable {
 
     let environment: AppEnvironment
     let engine: Engine
+    let isDelegate: Bool
     let state = Monitor(State())
 
     struct State {
@@ -44,6 +46,7 @@ public final class TorporApp: Sendable {
 
     init(environment: AppEnvironment, isDelegate: Bool, takesSignals: Bool) throws(AppError) {
         self.environment = environment
+        self.isDelegate = isDelegate
         launchOptions =
             environment.socket == nil && environment.options == .emptyObject
             ? .unsupervised : LaunchOptions(environment.options)

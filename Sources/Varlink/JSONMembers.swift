@@ -17,11 +17,17 @@ public protocol JSONMembers: ~Copyable {
     mutating func add(_ name: StaticString, _ values: [String: String])
     /// An object, whose members `write` adds.
     mutating func add(_ name: StaticString, object write: (inout Self) -> Void)
+    /// An array of objects; `write` adds the members of each.
+    mutating func add<Element>(
+        _ name: StaticString,
+        objects: [Element],
+        _ write: (Element, inout Self) -> Void
+    )
+    /// Any value.
+    mutating func add(_ name: StaticString, json: JSON)
 }
 
 extension JSONObject: JSONMembers {
-    private mutating func add(_ name: StaticString, json: JSON) { append(name.description, json) }
-
     /// A string, or `null`.
     public mutating func add(_ name: StaticString, _ value: String?) { add(name, json: .optional(value)) }
     /// An integer, or `null`.
@@ -41,6 +47,23 @@ extension JSONObject: JSONMembers {
         write(&object)
         add(name, json: .object(object))
     }
+
+    /// An array of objects; `write` adds the members of each.
+    public mutating func add<Element>(
+        _ name: StaticString,
+        objects: [Element],
+        _ write: (Element, inout JSONObject) -> Void
+    ) {
+        let values = objects.map { element -> JSON in
+            var object = JSONObject()
+            write(element, &object)
+            return .object(object)
+        }
+        add(name, json: .array(values))
+    }
+
+    /// Any value.
+    public mutating func add(_ name: StaticString, json: JSON) { append(name.description, json) }
 }
 
 extension JSONWriter: JSONMembers {
@@ -93,6 +116,27 @@ extension JSONWriter: JSONMembers {
     public mutating func add(_ name: StaticString, object write: (inout JSONWriter) -> Void) {
         begin(name)
         appendObject(write)
+    }
+
+    /// An array of objects; `write` adds the members of each.
+    public mutating func add<Element>(
+        _ name: StaticString,
+        objects: [Element],
+        _ write: (Element, inout JSONWriter) -> Void
+    ) {
+        begin(name)
+        append(UInt8(ascii: "["))
+        for (index, element) in objects.enumerated() {
+            if index > 0 { append(UInt8(ascii: ",")) }
+            appendObject { write(element, &$0) }
+        }
+        append(UInt8(ascii: "]"))
+    }
+
+    /// Any value.
+    public mutating func add(_ name: StaticString, json: JSON) {
+        begin(name)
+        json.append(to: &self)
     }
 
     /// Appends an object, whose members `write` adds.

@@ -92,6 +92,12 @@ public struct JSONWriter: ~Copyable {
         count += number
     }
 
+    /// Appends JSON text that was written before.
+    public mutating func append(written bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        append(start.assumingMemoryBound(to: UInt8.self), bytes.count)
+    }
+
     /// Begins a member of an object: its name and the colon, after a comma unless it is the first.
     mutating func begin(_ name: StaticString) {
         let length = name.utf8CodeUnitCount
@@ -237,7 +243,7 @@ public struct JSONWriter: ~Copyable {
     /// Whether one of the bytes is not printable ASCII, or a quotation mark or backslash. (Subtracting from a byte
     /// borrows if the byte is less. After a special byte, the borrow may also make the bytes above it look special,
     /// which does not change the result.)
-    private static func hasSpecial(_ word: UInt64) -> Bool {
+    static func hasSpecial(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let high: UInt64 = 0x8080_8080_8080_8080
         let quote = word ^ (ones &* 0x22)
@@ -265,7 +271,7 @@ public struct JSONWriter: ~Copyable {
 
     /// The code and length of a character that must be escaped: by JSON's rules, or since it controls terminals,
     /// where users read JSON.
-    private static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> (code: UInt16, length: Int)? {
+    static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> (code: UInt16, length: Int)? {
         let first = utf8[index]
         let code: UInt16
         switch first {

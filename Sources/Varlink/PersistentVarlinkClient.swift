@@ -6,6 +6,7 @@ import Linux
 ///
 /// If the connection ends before the last reply to a call, the client reconnects and repeats the call. So a call must
 /// be idempotent: either it only reads, or it carries an identifier by which the service recognises the repeated call.
+/// If the connection ends twice within a long reply, the reply itself is the likely reason, and the call fails.
 public final class PersistentVarlinkClient {
     /// The socket's path.
     public let path: String
@@ -15,6 +16,9 @@ public final class PersistentVarlinkClient {
     public var onLoss: (() -> Void)?
 
     private var client: VarlinkClient?
+
+    /// If a connection ends after this many bytes of a reply for the second time, the call is not repeated again.
+    private static let longPart = 1 << 20
 
     /// Connects. Does not retry if the service does not answer: only a service that answered before may be expected to
     /// return.
@@ -43,6 +47,7 @@ public final class PersistentVarlinkClient {
         var silentSince = Clock.monotonic()
         var isLost = false
         var pause = Duration.zero
+        var longParts = 0
         while true {
             do throws(VarlinkClientError) {
                 let client = try connected(until: Self.sooner(silentSince + patience, deadline))
@@ -55,10 +60,12 @@ public final class PersistentVarlinkClient {
                     silentSince = Clock.monotonic()
                     isLost = false
                     pause = .zero
+                    longParts = 0
                     onReply(reply)
                 }
             } catch {
                 if case .service = error { throw error }
+                if let client, client.partialBytes >= Self.longPart { longParts += 1 }
                 client = nil
                 let now = Clock.monotonic()
                 switch error {
@@ -70,6 +77,9 @@ public final class PersistentVarlinkClient {
                         onLoss?()
                     }
                     if !repeats { throw error }
+                    guard longParts < 2 else {
+                        throw .malformed("the connection ended in the middle of a long reply, and again when repeated")
+                    }
                 case .cannotConnect: break
                 case .timedOut where isLost: throw gone(since: silentSince, "it takes connections and does not answer")
                 case .timedOut, .malformed, .service, .gone, .tooLong: throw error

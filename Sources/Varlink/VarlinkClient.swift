@@ -41,6 +41,9 @@ public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
 
+    /// How many bytes of a message have come whose end has not come yet.
+    var partialBytes: Int { framer.waitingBytes }
+
     /// Connects. `timeout` limits how long to wait for a service whose backlog of connections is full.
     public init(path: String, timeout: Duration? = nil) throws(VarlinkClientError) {
         do throws(Errno) {

@@ -105,8 +105,16 @@ extension WireText {
 
     /// Whether there are too few non-ASCII bytes in a row for a run that is too long.
     private static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var start = 0
+        // Most texts are ASCII: look at eight bytes at a time until the first that is not.
+        let raw = UnsafeRawBufferPointer(bytes)
+        while start + 8 <= raw.count,
+            raw.loadUnaligned(fromByteOffset: start, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+        {
+            start += 8
+        }
         var run = 0
-        for byte in bytes {
+        for byte in bytes[start...] {
             run = byte < 0x80 ? 0 : run + 1
             if run > shortRun { return false }
         }

@@ -76,6 +76,9 @@ struct PM2Tests {
         let few = try app(#""script":"a.js","max_restarts":5,"min_uptime":2000"#).rules.backoff
         #expect(few.limit == 5 && few.initial == .zero && few.window == .seconds(10))
         #expect(try app(#""script":"a.js","max_restarts":0"#).rules.backoff.limit == 10_000)
+        let growing = try app(#""script":"a.js","max_restarts":3,"exp_backoff_restart_delay":100"#).rules
+        #expect(growing.backoff.window == .milliseconds(3_475), "three runs of a second, and the delays between them")
+        #expect(growing.backoff.stableAfter == .seconds(30))
         let file = #"{"apps":[{"script":"a.js","restart_delay":100}]}"#
         let remarks = try Imported("ecosystem.json", file).result.remarks
         #expect(remarks.contains { $0.text.hasPrefix("Without max_restarts Torpor gives up no app") })

@@ -32,4 +32,25 @@ struct ShortageTests {
             #expect(answers.allSatisfy { $0 == nil } && !channel.isBlocked)
         }
     }
+
+    @Test("are tried again after a while at the end too, where the loop no longer runs")
+    func last() throws {
+        try withBench { bench in
+            let channel = bench.keeper.channel
+            let (send, null) = (channel.transmit, try File.open("/dev/null"))
+            let began = Clock.monotonic()
+            var tries = 0
+            channel.transmit = { (socket, bytes, descriptors) throws(Errno) -> Bool in
+                tries += 1
+                if Clock.monotonic() - began < .milliseconds(200) { throw .noMemory }
+                return try send(socket, bytes, descriptors)
+            }
+            bench.keeper.hold("one", [null.raw]) { _ in }
+            bench.keeper.finishSending()
+            // One at once, and one each 10 ms.
+            let most = 2 + Int((Clock.monotonic() - began).microseconds / 10_000)
+            #expect((1...most).contains(tries), "\(tries) tries, of at most \(most)")
+            #expect(!channel.isBlocked || Clock.monotonic() - began >= .seconds(2), "it waits for two seconds at most")
+        }
+    }
 }

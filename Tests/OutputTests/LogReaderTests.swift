@@ -24,6 +24,23 @@ import Testing
         #expect(LogReader(path: folder.path + "/none").read(LogQuery(count: 5)).lines.isEmpty)
     }
 
+    @Test("of lines that have too many bytes together the newest are read, at least one")
+    func bytes() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 500, maxFiles: 5), loop: EventLoop())
+        for number in 10..<40 { try rig.write("line \(number)\n") }
+        let reader = LogReader(path: rig.log.path)
+        // A time stamp and a blank have 25 bytes.
+        for (bytes, count) in [(1, 1), (63, 1), (64, 2), (32 * 20, 20), (1 << 20, 30)] {
+            var query = LogQuery(count: 100)
+            query.bytes = bytes
+            var search = reader.search(query)
+            reader.lookBack(&search, limit: .max)
+            let page = reader.follow(from: search.start, query, to: search, limit: .max)
+            #expect(page.lines.map(\.text) == ((40 - count)..<40).map { "line \($0)" }, "\(bytes)")
+            #expect(search.isCut == (count < 30), "\(bytes)")
+        }
+    }
+
     @Test("a text is found where it stands, and repeats in it and in the lines cost no more than others")
     func search() {
         let texts = ["", "a", "ab", "aab", "abab", "aba", "b", "abaabab", "ä", "a\u{301}"]

@@ -155,6 +155,22 @@ import Testing
         #expect(!next.hasLosses)
     }
 
+    @Test("finished batches that cannot be truncated stay, and so do the losses")
+    func untruncatable() throws {
+        let log = LogFile(path: folder.path + "/app.log")
+        let batch = try leave("one\ntwo\n", appending: false, log: log)
+        batch.drop(8, of: log)
+        // F_ADD_SEALS and F_SEAL_SHRINK, which need _GNU_SOURCE: ftruncate(2) fails, as on a disk with errors.
+        try #require(fcntl(batch.descriptor.raw, 1_033, 2) == 0)
+        #expect(try recover(batch, log) == 8)
+        #expect(folder.lines("app.log") == [notice, "one", "two"])
+        let next = OutputBatch(recovering: try batch.descriptor.duplicate())
+        #expect(try next.recover { LogFile(path: $0) } == 0)
+        let rig = try Rig(folder, loop: EventLoop(), batch: next)
+        try rig.write("three\n")
+        #expect(folder.lines("app.log") == [notice, "one", "two", "three"])
+    }
+
     @Test("losses of logs whose apps were removed make room for others at the next start")
     func removed() throws {
         let batch = try OutputBatch()

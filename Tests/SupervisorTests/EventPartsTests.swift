@@ -32,13 +32,13 @@ import Varlink
         let count = EventParts.fitting(events)
         #expect(count > 0 && count < events.count)
         let bytes = Replies.events(Array(events.prefix(count)), sequence: .max).serialised().count
-        #expect(bytes <= EventParts.mostBytes + 100 && bytes > EventParts.mostBytes / 4)
+        #expect(bytes <= BoundedReply.mostBytes + 100 && bytes > BoundedReply.mostBytes / 4)
     }
 
     @Test("All of usual events, and one that is too large by itself") func whole() {
         #expect(EventParts.fitting(Self.events(5_000, "is active")) == 5_000)
         #expect(EventParts.fitting([]) == 0)
-        let large = Self.events(2, String(repeating: "x", count: EventParts.mostBytes))
+        let large = Self.events(2, String(repeating: "x", count: BoundedReply.mostBytes))
         #expect(EventParts.fitting(large) == 1 && EventParts.fitting(large.reversed()) == 1)
     }
 }

@@ -143,6 +143,50 @@ extension UnixClients {
         #expect(questions == Int(most))
     }
 
+    /// The processor time of this thread for connections that come and go, and for counting them.
+    private static func cost(of count: UInt32, atOneAddress: Bool) -> Duration {
+        let numbers = Array(1...count)
+        func address(_ number: UInt32) -> UInt64 { atOneAddress ? 1 : UInt64(number) }
+        let listeners = atOneAddress ? [listener(1)] : numbers.map { listener($0, address($0)) }
+        let connections = numbers.map { accepted(count + $0, peer: 2 * count + $0, address($0)) }
+        let own = Set(numbers)
+        var clients = UnixClients()
+        let begin = Clock.threadProcessorTime()
+        clients.take(listeners + connections, .seconds(1))
+        let first = clients.count(numbers) { own.contains($0) }
+        clients.take(listeners + connections.dropLast(Int(count) / 2), .seconds(2))
+        let second = clients.count(numbers) { own.contains($0) }
+        let cost = Clock.threadProcessorTime() - begin
+        #expect(first.open == Int(count) && second.open == Int(count) - Int(count) / 2 && second.lastUse == .seconds(2))
+        return cost
+    }
+
+    @Test("What a look costs grows as the number of sockets does, wherever they are", arguments: [true, false])
+    func growth(atOneAddress: Bool) {
+        // Eight times as many cost about eight times as much; if each cost as much as there are, 64 times as much.
+        func grows() -> Bool {
+            Self.cost(of: 32_000, atOneAddress: atOneAddress) > Self.cost(of: 4_000, atOneAddress: atOneAddress) * 24
+        }
+        // Others on the machine may take its caches away.
+        #expect(!(grows() && grows() && grows()))
+    }
+
+    @Test("Listeners with very many connections are compared in steps too")
+    func bigListeners() {
+        let count = UInt32(UnixClients.portion)
+        let listeners = (1...4).map { Self.listener($0, UInt64($0)) }
+        let connections = (0..<4 * count).map { Self.accepted(10 + $0, peer: 10_000 + $0, UInt64($0 / count) + 1) }
+        var clients = UnixClients()
+        clients.take(listeners + connections, .seconds(1))
+        var rest = listeners[...]
+        clients.begin()
+        var steps = 1
+        while !clients.take(&rest, .seconds(2), until: .zero) { steps += 1 }
+        // One for the sockets, and one for each listener.
+        #expect(steps >= 5, "\(steps)")
+        #expect(Self.count(&clients, [1, 2, 3, 4]) == [0, 1], "nothing was known of the clients")
+    }
+
     @Test("A great many sockets are taken in steps, and count when all are there")
     func steps() {
         let most: UInt32 = 5_000

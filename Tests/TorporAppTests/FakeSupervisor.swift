@@ -37,6 +37,8 @@ final class FakeSupervisor: @unchecked Sendable {
         var diesAtMember: String?
         /// It is older than this result of an answer.
         var unknownResult: AppAnswer.Result?
+        /// Its answer to BackgroundTime.
+        var backgroundTime: JSON = ["remaining_ms": 1500, "expiry_warning_ms": 1000]
     }
 
     init(_ script: Script = Script()) throws {
@@ -262,7 +264,7 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, .emptyObject, error: known ? nil : AppInterface.ErrorName.unknownTask)
         case .claimTasks(let tokens):
             send(socket.raw, ["tasks": .array(tasks.filter { tokens.contains($0.token) }.map(\.json))])
-        case .backgroundTime: send(socket.raw, ["remaining_ms": 1500])
+        case .backgroundTime: send(socket.raw, script.backgroundTime)
         case .saveState(let data, _, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
         case .saveSnapshot(let data, _, _): send(socket.raw, ["bytes": .int(Int64(data?.utf8.count ?? 0))])
         case .discardState, .discardSnapshot: send(socket.raw, .emptyObject)

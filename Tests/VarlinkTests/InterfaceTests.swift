@@ -98,7 +98,7 @@ import VarlinkServer
         status.container = ContainerInfo(name: "torpor-web", image: "i")
         status.container?.digest = "sha256:0"
         status.health = HealthInfo(check: "tcp 127.0.0.1:1", isKnown: true)
-        status.sleep = SleepInfo(seconds: 2.5, awake: 2, processor: 1, pagedOut: 4096)
+        status.sleep = SleepInfo(seconds: 2.5, awake: 200, processor: 1, pagedOut: 4096)
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")
@@ -153,6 +153,8 @@ import VarlinkServer
         #expect(try VerbResult(json: result.json) == result)
         let asleep = VerbResult(app: "web", ok: true, state: "suspended", isNeverWoken: false)
         #expect(try VerbResult(json: asleep.json) == asleep)
+        let lonely = VerbResult(app: "db", ok: true, state: "suspended", isNeverWoken: true, requiredBy: ["web"])
+        #expect(try VerbResult(json: lonely.json) == lonely)
         // An older torpord sends no never_woken.
         #expect(try VerbResult(json: ["app": "web", "ok": true, "state": "suspended"]).isNeverWoken == nil)
         var memory = MemoryStatus(

@@ -154,4 +154,28 @@ import Varlink
             #expect(written == Replies.list(apps, templates: templates).description)
         }
     }
+
+    @Test("a report is written as its JSON value is")
+    func report() throws {
+        var report = Report(app: "ä\"b", incarnation: 2, at: 5, reason: "watchdog", state: "active")
+        #expect(report.jsonText == report.json.description)
+        (report.pid, report.code, report.text, report.exitCode) = (7, 0x8bad_f00d, "a\nb", 3)
+        (report.signal, report.coreDumped, report.stage, report.errno) = ("SIGKILL", true, "exec", 2)
+        (report.deadline, report.due, report.deadlineMilliseconds) = ("launch", "ready", 1)
+        (report.extendedMilliseconds, report.usedMilliseconds, report.lateMilliseconds) = (2, 3, 4)
+        (report.answered, report.wallSeconds, report.cpuSeconds) = (true, 1.5, 1.0 / 3)
+        (report.transition, report.status, report.memoryBytes, report.maxMemoryBytes) = ("launching", "s", 1, 2)
+        report.tasks = ["t", "u"]
+        report.locks = [LockInfo(file: "/f", kind: "flock", holder: 2, waiter: 3)]
+        report.log = [LogLine(at: 1, text: "t"), LogLine(at: 2, text: "u")]
+        report.journal = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
+        report.threads = [ThreadStack(tid: 1, name: "n", state: "S", stack: ["a"])]
+        report.launch = LaunchTimes()
+        report.launch?.executed = 1.25
+        report.timeline = [
+            TimelineEntry(after: 0.5, kind: "launch", name: "exec"), TimelineEntry(after: nil, kind: "gap", name: "3"),
+        ]
+        #expect(report.jsonText == report.json.description)
+        #expect(try Report(json: JSON.parse(report.jsonText)) == report)
+    }
 }

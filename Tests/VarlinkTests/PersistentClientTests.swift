@@ -62,6 +62,35 @@ import Varlink
         #expect(server.calls.map { $0.parameters["after"]?.intValue } == [0, 2])
     }
 
+    @Test("a call whose long reply ends in the middle is repeated once only")
+    func longReplies() throws {
+        let part = ScriptedServer.Part.connection {
+            try $0.hear()
+            for _ in 0..<20 { try $0.sayRaw(Array(repeating: UInt8(ascii: " "), count: 64 << 10)) }
+        }
+        let server = try ScriptedServer([
+            part, part,
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        do throws(VarlinkClientError) {
+            _ = try client.call { call }
+            Issue.record("the call was repeated twice")
+        } catch {
+            guard case .malformed = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+        #expect(server.calls.count == 2)
+        // The next call is another one.
+        #expect(try client.call { call } == ["n": 1])
+        #expect(server.finish() == [])
+    }
+
     @Test("a service that listens again within its patience is found, removed or refusing", arguments: [true, false])
     func vanishes(removesSocket: Bool) throws {
         let lost = DispatchSemaphore(value: 0)

@@ -56,6 +56,16 @@ import WireText
         }
     }
 
+    @Test("Marks after a long text without any are bounded too")
+    func late() {
+        for count in 0..<18 {
+            let plain = String(repeating: "x", count: count)
+            let text = plain + String(repeating: "\u{301}", count: 2 * WireText.mostMarks) + plain
+            let marks = String(wire: Self.bytes(text)).unicodeScalars.count { $0 == "\u{301}" }
+            #expect(marks == WireText.mostMarks)
+        }
+    }
+
     @Test("A part of an array ends where it ends")
     func part() {
         let bytes = Self.bytes("/tmp/torpor-copies-30952") + [0, 0x45, 0x46]

@@ -2,8 +2,8 @@
 
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
- * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems]. Lines: "later NAME", "fails NAME", "leaves NAME", "forks NAME", "declines NAME BITS" say how messages are answered from
- * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
+ * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems] [--null: without a delegate]. Lines: "later NAME", "fails NAME", "leaves NAME", "forks NAME", "keeps NAME" (a child that only waits), "returns NAME NUMBER", "declines NAME BITS" say how messages are answered from
+ * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "expiring", "save TEXT", "save-size BYTES",
  * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
  * state and snapshot it is from now on, "scene -" those of the app. */
 #define _POSIX_C_SOURCE 200809L
@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char later[64], fails[64], leaves[64], declines[64], forks[64];
+static char later[64], fails[64], leaves[64], declines[64], forks[64], keeps[64], returns[64];
+static int returned;
 static pid_t child = -1;
 static unsigned declined, fetched;
 static char scene_name[64];
@@ -142,6 +143,15 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
     /* The child falls back into the loop of its parent. */
     if (strcmp(message->name, forks) == 0)
         child = fork();
+    if (strcmp(message->name, keeps) == 0) {
+        pid_t waiting = fork();
+        if (waiting == 0)
+            for (;;)
+                pause();
+        say("child %ld", (long)waiting);
+    }
+    if (strcmp(message->name, returns) == 0)
+        return (torpor_result)returned;
     if (strcmp(message->name, leaves) == 0)
         return TORPOR_UNHANDLED;
     if (strcmp(message->name, later) == 0)
@@ -196,6 +206,10 @@ static bool obey(torpor_app *app, char *line)
         snprintf(leaves, sizeof leaves, "%s", rest);
     else if (strcmp(line, "forks") == 0)
         snprintf(forks, sizeof forks, "%s", rest);
+    else if (strcmp(line, "keeps") == 0)
+        snprintf(keeps, sizeof keeps, "%s", rest);
+    else if (strcmp(line, "returns") == 0)
+        sscanf(rest, "%63s %d", returns, &returned);
     else if (strcmp(line, "declines") == 0)
         sscanf(rest, "%63s %u", declines, &declined);
     else if (strcmp(line, "scene") == 0)
@@ -221,7 +235,9 @@ static bool obey(torpor_app *app, char *line)
     else if (strcmp(line, "time") == 0) {
         report(app, "asked", torpor_app_background_time(app, &left));
         say("remaining %lld", (long long)left);
-    } else if (strcmp(line, "save") == 0)
+    } else if (strcmp(line, "expiring") == 0)
+        report(app, "expiring", torpor_app_is_expiring(app));
+    else if (strcmp(line, "save") == 0)
         report(app, "saved", save_state(app, rest, strlen(rest)));
     else if (strcmp(line, "save-size") == 0) {
         size_t size = (size_t)atoll(rest);
@@ -356,10 +372,12 @@ int main(int count, char **arguments)
     bool thread = false;
     bool bare = false;
     bool mute = false;
+    bool null = false;
     unsigned flags = 0;
     for (int index = 1; index < count; index++) {
         thread = thread || strcmp(arguments[index], "--thread") == 0;
         bare = bare || strcmp(arguments[index], "--bare") == 0;
+        null = null || strcmp(arguments[index], "--null") == 0;
         mute = mute || strcmp(arguments[index], "--mute") == 0;
         if (strcmp(arguments[index], "--worker") == 0)
             flags = TORPOR_NO_MESSAGES;
@@ -373,9 +391,11 @@ int main(int count, char **arguments)
         delegate = (torpor_delegate){.attached = attached, .problem = problem};
     if (mute)
         delegate.problem = NULL;
-    torpor_app *app = torpor_app_open(&delegate, NULL, flags);
-    if (app == NULL)
+    torpor_app *app = torpor_app_open(null ? NULL : &delegate, NULL, flags);
+    if (app == NULL) {
+        say("%s", strerror(errno));
         return 1;
+    }
     say("supervised %d", torpor_app_supervised(app));
     if (thread && torpor_app_start(app) != 0)
         return 1;

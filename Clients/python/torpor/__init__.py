@@ -13,6 +13,8 @@ also when the supervisor is replaced or restarted meanwhile::
         def did_enter_background(self, message):
             message.app.save_state(json.dumps(self.notes).encode())
 
+        will_terminate = did_enter_background
+
     with torpor.App(Notes()) as app:
         with app.background_task("upload"):
             ...

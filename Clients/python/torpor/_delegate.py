@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import logging
+import signal
 import warnings
-from typing import Any, Callable, Dict, Optional, Tuple
+from types import CodeType, FrameType
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._errors import failure
 from ._messages import Message, Situation
@@ -47,7 +50,8 @@ class Delegate:
     A method that raises answers ``failed`` with the exception's type and text, "KeyError: 'x'", or with the text alone if it
     is a TorporError. CancelledError is an exception like the others. SystemExit, as of sys.exit(), and KeyboardInterrupt
     end the program once the message is answered, ``done`` for the status 0 and else ``failed``. But sceneWillConnect and
-    messages from the app's mailbox are answered only for the status 0: otherwise they come again in the next run.
+    messages from the app's mailbox are answered only for the status 0: otherwise they come again in the next run. A
+    SystemExit that the handler of a signal raises in the middle of a method answers nothing.
 
     ``failed`` is an answer: a message from the mailbox is not told again after it. Return UNHANDLED to have it kept for
     people (``torpor unhandled --replay`` tells it again).
@@ -121,7 +125,7 @@ class Delegate:
         """It is time to look for new content: message.fetched("new-data"), "no-data" or "failed" says what there was."""
 
     def will_terminate(self, message: Message) -> Any:
-        """The app is ended: SIGTERM follows."""
+        """The app is ended: SIGTERM follows. The time to save its state, which was in use if the machine is shut down."""
 
     def scene_will_connect(self, message: Message) -> Any:
         """A scene inside the app connects: message.scene_session, .options["foreground"] and .options["new"] say how.
@@ -365,9 +369,57 @@ def last_answer(error: BaseException, message: Message) -> Optional[Tuple[str, O
 
     With ``failed``, mail would be lost and a scene's session be deleted. Without an answer they come again in the next
     run."""
-    if isinstance(error, SystemExit) and error.code in (None, 0):
-        return "done", None
+    if isinstance(error, SystemExit):
+        # SIGTERM came in the middle of the method: how far that was, only the program knows.
+        if _comes_from_signal_handler(error):
+            return None
+        if error.code in (None, 0):
+            return "done", None
     return None if message.mail_id or message.name == "sceneWillConnect" else ("failed", failure(error))
+
+
+def _comes_from_signal_handler(error: BaseException) -> bool:
+    """Whether a handler of a signal raised an exception, and not the code that the signal interrupted.
+
+    A handler is called with the signal's number and the frame that it interrupts, which is the one before it in the
+    traceback. One that has deleted its arguments is known by its code while it is installed."""
+    installed = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    before: Optional[FrameType] = None
+    at = error.__traceback__
+    while at is not None:
+        frame = at.tb_frame
+        arguments = _arguments(frame)
+        if before is not None and (any(argument is before for argument in arguments) or (
+            frame.f_code in installed and any(argument is _DELETED for argument in arguments)
+        )):
+            return True
+        before, at = frame, at.tb_next
+    return False
+
+
+_DELETED = object()
+
+
+def _arguments(frame: FrameType) -> List[Any]:
+    """What a function was called with, as far as it has not assigned to it."""
+    code = frame.f_code
+    named = code.co_argcount + code.co_kwonlyargcount
+    values: List[Any] = [frame.f_locals.get(name, _DELETED) for name in code.co_varnames[:named]]
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = frame.f_locals.get(code.co_varnames[named], _DELETED)
+        values += rest if isinstance(rest, tuple) else [rest]
+    return values
+
+
+def _code_of(handler: Any) -> Optional[CodeType]:
+    """The code of a signal's handler; None for one that is not written in Python."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    function = inspect.unwrap(handler) if callable(handler) else None
+    if function is not None and not hasattr(function, "__code__") and not inspect.ismethod(function):
+        function = getattr(type(function), "__call__", None)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _kind(value: Any) -> str:

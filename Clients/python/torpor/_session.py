@@ -7,7 +7,9 @@ import base64
 import json
 import os
 import re
+import socket
 import tempfile
+import weakref
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -23,12 +25,49 @@ CALL_TIMEOUT = 10.0
 SAVE_TIMEOUT = 60.0
 #: How long a program that ends waits until its last answer is taken, in seconds.
 LAST_ANSWER_TIMEOUT = 2.0
+#: How long before the end of the time for tasks they expire, in seconds, if the supervisor is too old to say it: the
+#: default of expiry_warning.
+EXPIRY_WARNING = 5.0
+#: The time for tasks is asked at least this often, in seconds: while the app is in the foreground it has no end.
+EXPIRY_INTERVAL = 1.0
 
 ALONE = [
     Message(1, "willFinishLaunching", None, {"options": {}}),
     Message(2, "didFinishLaunching", None, {"options": {}}),
     Message(3, "didBecomeActive", None, {}),
 ]
+
+
+_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def new_socket() -> socket.socket:
+    """A socket for a connection to the supervisor, of which a forked child keeps no copy.
+
+    With a copy, the connection of a process that has ended would be open for as long as its child runs: no other process
+    could be the delegate, and its tasks would last."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    _sockets.add(connection)
+    return connection
+
+
+def _close_copies() -> None:
+    for connection in list(_sockets):
+        try:
+            connection.close()
+        except OSError:
+            pass
+
+
+os.register_at_fork(after_in_child=_close_copies)
+
+
+def time_to_expiry(reply: Mapping[str, Any]) -> Optional[float]:
+    """Seconds until the tasks have to come to an end, from a reply to BackgroundTime; None while nothing bounds them."""
+    remaining, warning = reply.get("remaining_ms"), reply.get("expiry_warning_ms")
+    if remaining is None:
+        return None
+    return float(remaining) / 1000 - (EXPIRY_WARNING if warning is None else float(warning) / 1000)
 
 
 def pauses() -> Iterator[float]:
@@ -158,6 +197,8 @@ class Session:
     def answer(
         message: Message, result: str, text: Optional[str] = None, expected: Optional[float] = None
     ) -> Json:
+        if expected is not None and (isinstance(expected, bool) or not isinstance(expected, (int, float))):
+            raise TypeError(f"pending takes the seconds that the answer takes, a number such as 20, and not {expected!r}")
         declines: Optional[List[str]] = list(message.declined) or None
         return {
             "id": message.id,

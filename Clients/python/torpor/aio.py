@@ -39,16 +39,19 @@ from ._messages import Message, Situation, heartbeat
 from ._session import (
     ALONE,
     CALL_TIMEOUT,
+    EXPIRY_INTERVAL,
     LAST_ANSWER_TIMEOUT,
     LONGEST_REPLY,
     SAVE_TIMEOUT,
     Session,
     call_bytes,
     heartbeat_interval,
+    new_socket,
     new_token,
     pauses,
     read_reply,
     state_parameters,
+    time_to_expiry,
 )
 
 _Result = TypeVar("_Result")
@@ -65,7 +68,14 @@ class _Connection:
 
     @classmethod
     async def open(cls, path: str) -> _Connection:
-        return cls(*await asyncio.open_unix_connection(path, limit=LONGEST_REPLY))
+        connection = new_socket()
+        try:
+            connection.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connection, path)
+            return cls(*await asyncio.open_unix_connection(sock=connection, limit=LONGEST_REPLY))
+        except BaseException:
+            connection.close()
+            raise
 
     async def send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -192,6 +202,9 @@ class App:
         self._session = Session()
         self._running: Dict[int, BackgroundTask] = {}
         self._workers: Set[asyncio.Future[Any]] = set()
+        self._keeps_time = False
+        # The message that is not answered yet.
+        self._unanswered: Optional[int] = None
 
     # The app's life.
 
@@ -203,6 +216,7 @@ class App:
     async def __aenter__(self) -> App:
         self._attached = asyncio.Event()
         self._began = asyncio.Event()
+        self._time_matters = asyncio.Event()
         self._messages: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._answers = _Caller(self._session, claims=False)
         self._calls = _Caller(self._session, claims=True)
@@ -234,8 +248,12 @@ class App:
     async def answer(self, message: Message, failed: Optional[str] = None, *, unhandled: bool = False) -> None:
         """Answers a message whose method returned LATER: done, failed with a sentence, or unhandled."""
         self._session.need_this_process()
-        if self.supervised:
-            await self._whole(self._answer(Session.final_answer(message, failed, unhandled)))
+        try:
+            if self.supervised:
+                await self._whole(self._answer(Session.final_answer(message, failed, unhandled)))
+        finally:
+            if self._unanswered == message.id:
+                self._unanswered = None
 
     async def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
         """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
@@ -637,6 +655,8 @@ class App:
                 _log.exception("A method of the delegate failed.")
 
     async def _handle(self, message: Message) -> None:
+        self._unanswered = message.id
+        self._time_matters.set()
         failed: Optional[str] = None
         result: Optional[str] = None
         returned, error = await self._outcome(lambda: self._hear(message))
@@ -716,6 +736,10 @@ class App:
         else:
             task.token = self._session.own_token()
         self._running[task.token] = task
+        if self.supervised and not self._keeps_time:
+            self._keeps_time = True
+            self._spawn(self._keep_time())
+        self._time_matters.set()
         if task._unwanted:
             await self._end(task)
 
@@ -757,6 +781,38 @@ class App:
                 ) from problem
             await asyncio.sleep(min(pause, max(0.0, until - time.monotonic())))
         raise AssertionError("pauses have no end")
+
+    async def _keep_time(self) -> None:
+        """Has tasks expire where taskExpiring does not: a worker is not sent it, and it waits behind a message that is
+        not answered, whose method may be what works for the task."""
+        while True:
+            self._time_matters.clear()
+            if not self._has_to_keep_time:
+                await self._time_matters.wait()
+                continue
+            try:
+                left = time_to_expiry(await self._call("BackgroundTime", {}))
+            except TorporError:
+                left = None
+            if left is None or left > 0:
+                await asyncio.sleep(EXPIRY_INTERVAL if left is None else min(left, EXPIRY_INTERVAL))
+                continue
+            for task in list(self._running.values()):
+                # An expiry handler may take its time, which is not that of the others.
+                self._spawn(self._expire(task))
+            await asyncio.sleep(0)
+
+    @property
+    def _has_to_keep_time(self) -> bool:
+        if self._receives and self._unanswered is None:
+            return False
+        return any(not task.expired for task in self._running.values())
+
+    async def _expire(self, task: BackgroundTask) -> None:
+        try:
+            await task._expire()
+        except Exception:
+            _log.exception("The expiry handler of the task %s failed.", task.name)
 
     async def _keep_tasks(self) -> None:
         """Without messages: notices that the supervisor was replaced."""

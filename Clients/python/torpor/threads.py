@@ -30,16 +30,19 @@ from ._messages import Message, Situation, heartbeat
 from ._session import (
     ALONE,
     CALL_TIMEOUT,
+    EXPIRY_INTERVAL,
     LAST_ANSWER_TIMEOUT,
     LONGEST_REPLY,
     SAVE_TIMEOUT,
     Session,
     call_bytes,
     heartbeat_interval,
+    new_socket,
     new_token,
     pauses,
     read_reply,
     state_parameters,
+    time_to_expiry,
 )
 
 _log = logging.getLogger("torpor")
@@ -49,7 +52,7 @@ class _Connection:
     """One connection to the supervisor, for one thread at a time."""
 
     def __init__(self, path: str, until: Optional[float] = None) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self.socket = new_socket()
         self._buffer = bytearray()
         #: Replies to calls that were given up.
         self.owed = 0
@@ -129,8 +132,10 @@ class BackgroundTask:
         self._app._end_task(self)
 
     def _expire(self) -> None:
-        self._expired.set()
-        if self._on_expiry is not None:
+        with self._app._lock:
+            is_first = not self._expired.is_set()
+            self._expired.set()
+        if is_first and self._on_expiry is not None:
             self._on_expiry()
 
     def __enter__(self) -> BackgroundTask:
@@ -183,6 +188,9 @@ class App:
         self._calls_lock = threading.Lock()
         self._calls: Optional[_Connection] = None
         self._keeps_tasks = False
+        self._keeps_time = False
+        # The message that is not answered yet.
+        self._unanswered: Optional[int] = None
         self._has_started = False
 
     # The app's life.
@@ -249,8 +257,13 @@ class App:
     def answer(self, message: Message, failed: Optional[str] = None, *, unhandled: bool = False) -> None:
         """Answers a message whose method returned LATER: done, failed with a sentence, or unhandled."""
         self._session.need_this_process()
-        if self.supervised:
-            self._answer(Session.final_answer(message, failed, unhandled))
+        try:
+            if self.supervised:
+                self._answer(Session.final_answer(message, failed, unhandled))
+        finally:
+            with self._lock:
+                if self._unanswered == message.id:
+                    self._unanswered = None
 
     def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
         """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
@@ -263,8 +276,9 @@ class App:
     def background_task(self, name: str, on_expiry: Optional[Callable[[], Any]] = None) -> BackgroundTask:
         """Begins a background task: the app is not suspended before it is ended or its time is up.
 
-        Shortly before, on_expiry is called in the delegate's thread, and task.expired becomes true; the work has to
-        come to an end then, and the task with it.
+        Shortly before, on_expiry is called and task.expired becomes true; the work has to come to an end then, and the
+        task with it. on_expiry is called in the delegate's thread, or, in a worker and while a message is not answered,
+        in another thread of the library.
         """
         self._session.need_this_process()
         with self._calls_lock:
@@ -275,6 +289,9 @@ class App:
             if not self._receives and not self._keeps_tasks:
                 self._keeps_tasks = True
                 self._start(self._keep_tasks, "torpor-tasks")
+            if not self._keeps_time:
+                self._keeps_time = True
+                self._start(self._keep_time, "torpor-time")
         return task
 
     def background_time(self) -> Optional[float]:
@@ -651,6 +668,9 @@ class App:
             return work
 
     def _handle(self, message: Message) -> None:
+        with self._lock:
+            self._unanswered = message.id
+            self._lock.notify_all()
         failed: Optional[str] = None
         result: Optional[str] = None
         ends: Optional[BaseException] = None
@@ -731,7 +751,9 @@ class App:
     def _note(self, name: str, token: int, on_expiry: Optional[Callable[[], Any]]) -> BackgroundTask:
         task = BackgroundTask(self, name, token, on_expiry)
         self._session.tasks = {**self._session.tasks, token: name}
-        self._running[token] = task
+        with self._lock:
+            self._running[token] = task
+            self._lock.notify_all()
         return task
 
     def _end_task(self, task: BackgroundTask) -> None:
@@ -802,6 +824,38 @@ class App:
         if self._calls is None:
             raise ConnectionError("the connection broke")
         return self._calls
+
+    def _keep_time(self) -> None:
+        """Has tasks expire where taskExpiring does not: a worker is not sent it, and it waits behind a message that is
+        not answered, whose method may be what works for the task."""
+        while not self._closed.is_set():
+            with self._lock:
+                self._lock.wait_for(lambda: self._closed.is_set() or self._has_to_keep_time)
+            if self._closed.is_set():
+                return
+            try:
+                left = time_to_expiry(self._call("BackgroundTime", {}))
+            except TorporError:
+                left = None
+            if left is not None and left <= 0:
+                self._expire_all()
+            else:
+                self._closed.wait(EXPIRY_INTERVAL if left is None else min(left, EXPIRY_INTERVAL))
+
+    @property
+    def _has_to_keep_time(self) -> bool:
+        if self._receives and self._unanswered is None:
+            return False
+        return any(not task.expired for task in list(self._running.values()))
+
+    def _expire_all(self) -> None:
+        for task in list(self._running.values()):
+            try:
+                task._expire()
+            except (KeyboardInterrupt, SystemExit) as error:
+                _end_program(error)
+            except BaseException:
+                _log.exception("The expiry handler of the task %s failed.", task.name)
 
     def _keep_tasks(self) -> None:
         """Without messages: notices that the supervisor was replaced."""

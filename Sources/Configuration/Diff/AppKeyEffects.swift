@@ -3,6 +3,7 @@
 import Lifecycle
 import Linux
 import Permissions
+import WireText
 
 /// For each key of an app, when a change of the key takes effect for a running app. A test checks that each key of
 /// `AppKeys` is listed.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// Collects the errors and warnings about a configuration.
 package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
@@ -124,21 +126,8 @@ extension UInt8 {
     }
 }
 
-/// The text in quotes, cut to 80 characters. Control characters are escaped, so that a terminal does not interpret
-/// them.
-package func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars.prefix(80) {
-        switch scalar {
-        case "\"", "\\": result += "\\" + String(scalar)
-        case "\n": result += "\\n"
-        case "\t": result += "\\t"
-        case _ where scalar.properties.generalCategory == .control: result += "\\u{\(String(scalar.value, radix: 16))}"
-        default: result.unicodeScalars.append(scalar)
-        }
-    }
-    return result + (text.unicodeScalars.count > 80 ? "…\"" : "\"")
-}
+/// The text in quotes, for a message.
+package func quoted(_ text: String) -> String { text.inQuotes }
 
 /// Finds the existing name that is most similar to a mistyped name, for a hint to the user.
 public enum Nearest {

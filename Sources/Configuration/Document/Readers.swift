@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import WireText
 
 /// A key of a table: its name, and a function that stores its value in the target.
 package struct Key<Target>: Sendable {

@@ -2,6 +2,7 @@
 
 public import Lifecycle
 import Linux
+import WireText
 
 /// A value that can be shown in the syntax of the configuration. A string is shown without quotes.
 protocol Written {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import TorporAPI
 
 /// Loads configurations from files, or from texts in memory.
 public enum ConfigurationLoader {

@@ -44,8 +44,10 @@ enum MachineHints {
         _ system: ConfigurationSystem,
         _ folders: inout [String: [String]?]
     ) {
-        let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
-        let launchImages = [app.presentation.launchImage].compactMap(\.self)
+        let presentation = app.presentation
+        let icons = [presentation.icon].compactMap(\.self) + presentation.icons.values.sorted()
+        let launchImages = [presentation.launchImage].compactMap(\.self)
+        if icons.isEmpty, launchImages.isEmpty { return }
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
             // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }

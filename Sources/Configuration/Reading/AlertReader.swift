@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// Reads `[supervisor.alerts]`.
 enum AlertReader {
     static let keys: [Key<AlertSpecification>] = [

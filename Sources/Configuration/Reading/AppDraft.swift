@@ -50,7 +50,9 @@ struct AppDraft {
     /// The values of `requires` and `after`. The app's own name, which may come from `[defaults]`, is removed.
     var dependencies: (requires: [String], after: [String]) {
         func names(_ key: String, _ names: [String]) -> [String] {
-            guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
+            guard !names.isEmpty, let origin = origins[key], origin.context.path.hasPrefix("defaults.") else {
+                return names
+            }
             return names.filter { $0 != specification.template }
         }
         return (names("requires", specification.requires), names("after", specification.after))

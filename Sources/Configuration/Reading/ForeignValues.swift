@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import WireText
 
 /// Translates the values of supervisord's keys. If a user writes such a key, the error can then suggest Torpor's key
 /// with the user's own value instead of an example.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 extension TableReader {
     /// The unit of a limit's value.
     enum LimitUnit {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// Reads `[supervisor.protected]`, and checks the keys of apps with protected data.
 enum ProtectionReader {
     static let supervisor: [Key<SupervisorProtection>] = [

@@ -2,6 +2,7 @@
 
 import Lifecycle
 import Permissions
+import WireText
 
 /// Creates the apps from the drafts, and resolves the names of apps in `requires` and `after`.
 struct Resolver {
@@ -153,6 +154,8 @@ struct Resolver {
         var graph: [String: [String]] = [:]
         for (name, draft) in drafts {
             let (requires, after) = draft.dependencies
+            // An app that waits for no other is in no cycle.
+            if requires.isEmpty, after.isEmpty { continue }
             graph[name] = (requires + after).map(Self.template).filter { drafts[$0] != nil }
         }
         for cycle in DependencyCycles.find(graph) {

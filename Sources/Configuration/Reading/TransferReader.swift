@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import TransferProtocol
+import WireText
 
 /// Reads `[supervisor.transfers]` and `[apps.NAME.transfers]`.
 enum TransferReader {

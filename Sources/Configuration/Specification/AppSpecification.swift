@@ -2,6 +2,7 @@
 
 public import Lifecycle
 public import Permissions
+import WireText
 
 /// The configuration of one app. The values are checked, and missing values are replaced by defaults.
 ///
@@ -25,6 +26,7 @@ public struct AppSpecification: Sendable, Hashable {
     @usableFromInline var settings: Shared<AppSettings>
     private var bundled: Shared<BundleReference>?
     private var presented: Shared<AppPresentation>?
+    private static let plain = AppPresentation()
     private var contained: Shared<ContainerSpecification>?
     private var confined: Shared<Sandbox>?
 
@@ -43,7 +45,7 @@ public struct AppSpecification: Sendable, Hashable {
 
     /// How the app is presented to users.
     public var presentation: AppPresentation {
-        get { presented?.value ?? AppPresentation() }
+        get { presented?.value ?? Self.plain }
         set { presented = newValue == AppPresentation() ? nil : Shared(newValue) }
     }
 

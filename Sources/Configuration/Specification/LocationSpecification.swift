@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// `location` and `regions`: the positions that notify and wake an app.
 public struct LocationSpecification: Sendable, Hashable {
     /// The values of `location.updates`: which positions the app gets. Crossings of regions are reported separately.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Lifecycle
+import WireText
 
 /// The table `[supervisor.memory]`: what torpord does when the machine is short of memory.
 public struct MemorySpecification: Sendable, Hashable {

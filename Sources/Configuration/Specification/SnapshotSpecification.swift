@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// The table `snapshot`: how torpord gets snapshots (pictures or texts of what the app shows).
 public struct SnapshotSpecification: Sendable, Hashable {
     /// The source of a snapshot.

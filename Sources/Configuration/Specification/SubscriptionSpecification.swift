@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import TransferProtocol
+import WireText
 
 /// An entry of `subscriptions`: a network resource that torpord checks for changes while the app is suspended.
 public struct SubscriptionSpecification: Sendable, Hashable {

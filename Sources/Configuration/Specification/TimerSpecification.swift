@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CalendarTime
+import WireText
 
 /// An entry of `timers`: when a timer fires, and how it wakes the app.
 public struct TimerSpecification: Sendable, Hashable {

@@ -254,6 +254,8 @@ extension StoredEvent {
         from = record.from
         to = record.to
         reason = record.reason
-        if record.details != .emptyObject { details = record.details.description }
+        // Most events have no details.
+        if case .object(let object) = record.details, object.members.isEmpty { return }
+        details = record.details.description
     }
 }

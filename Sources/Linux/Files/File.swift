@@ -143,26 +143,6 @@ public enum File {
         }
     }
 
-    /// Reads the whole content of a file below /proc or /sys, which the kernel generates when it is read. Usually this
-    /// takes one read(2) and no heap memory. Throws EFBIG if the content has more than `limit` bytes.
-    public static func withKernelFile<T>(
-        _ path: String,
-        limit: Int = 1 << 20,
-        _ body: (UnsafeRawBufferPointer) -> T
-    ) throws(Errno) -> T {
-        let raw = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
-        defer { Glibc.close(raw) }
-        return try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer throws(Errno) -> T in
-            let count = try call { Glibc.read(raw, buffer.baseAddress, buffer.count) }
-            let start = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // A read returns less than the buffer's size only at the end of the file, or if the next line does not fit.
-            // A line is never longer than half the buffer, so if half the buffer is free, the file has ended.
-            if count <= buffer.count / 2 { return body(start) }
-            let content = [UInt8](start) + (try read(descriptor: raw, limit: limit))
-            return content.withUnsafeBytes(body)
-        }
-    }
-
     /// Returns the whole content of a file as text; bytes that are not UTF-8 become U+FFFD.
     public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
         String(wire: try read(path, limit: limit))
@@ -178,14 +158,6 @@ public enum File {
     /// Writes the whole content of a file, which is created or truncated.
     public static func write(_ path: String, _ text: String, mode: UInt32 = 0o644) throws(Errno) {
         try write(path, Array(text.utf8), mode: mode)
-    }
-
-    /// Writes to an existing file with one write(2), as control files in /proc, /sys and cgroups need.
-    public static func writeControl(_ path: String, _ text: String) throws(Errno) {
-        let bytes = Array(text.utf8)
-        try open(path, .write).withRaw { raw throws(Errno) in
-            _ = try call { Glibc.write(raw, bytes, bytes.count) }
-        }
     }
 
     /// Appends to the file; creates it if necessary.

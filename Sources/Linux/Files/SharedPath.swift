@@ -21,13 +21,22 @@ public struct SharedPath: Sendable, Hashable {
     /// The whole path.
     public var text: String {
         guard !name.isEmpty else { return folder }
-        // One allocation: an interpolation grows the string several times.
-        var text = ""
-        text.reserveCapacity(folder.utf8.count + 1 + name.utf8.count + ending.utf8.count)
-        text += folder
-        text += "/"
-        text += name
-        text += ending
-        return text
+        // One allocation, and no function of String for each part: a launch makes eight of these.
+        let count = folder.utf8.count + 1 + name.utf8.count + ending.utf8.count
+        return String(unsafeUninitializedCapacity: count) { buffer in
+            var end = Self.append(folder, to: buffer, at: 0)
+            buffer[end] = UInt8(ascii: "/")
+            end = Self.append(name, to: buffer, at: end + 1)
+            return Self.append(ending, to: buffer, at: end)
+        }
+    }
+
+    private static func append(_ text: String, to buffer: UnsafeMutableBufferPointer<UInt8>, at place: Int) -> Int {
+        var text = text
+        return text.withUTF8 { bytes in
+            guard let start = bytes.baseAddress else { return place }
+            (buffer.baseAddress! + place).initialize(from: start, count: bytes.count)
+            return place + bytes.count
+        }
     }
 }

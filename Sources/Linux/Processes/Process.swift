@@ -6,10 +6,10 @@ import WireText
 
 /// This process.
 public enum ThisProcess {
-    /// Finds a helper program: at the path in an environment variable, beside this program's executable, or in
-    /// `../libexec/torpor`. nil if none of these is an executable file.
-    public static func companion(_ name: String, variable: String) -> String? {
-        if let path = environment(variable), File.isExecutable(path) { return path }
+    /// Finds a helper program: at the path in an environment variable, if one is named, beside this program's
+    /// executable, or in `../libexec/torpor`. nil if none of these is an executable file.
+    public static func companion(_ name: String, variable: String? = nil) -> String? {
+        if let variable, let path = environment(variable), File.isExecutable(path) { return path }
         guard let own = executable, let directory = File.parent(of: own) else { return nil }
         return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
     }
@@ -97,10 +97,12 @@ public enum ThisProcess {
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
     /// Replaces this process with another program. Returns only on failure, with the error.
-    public static func execute(_ path: String, arguments: [String], environment: [String]) -> Errno {
+    ///
+    /// - Parameter environment: nil for this process's own, to the byte.
+    public static func execute(_ path: String, arguments: [String], environment: [String]? = nil) -> Errno {
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
-        execve(path, &argv, &envp)
+        var envp: [UnsafeMutablePointer<CChar>?] = environment.map { $0.map { strdup($0) } + [nil] } ?? []
+        if environment == nil { execve(path, &argv, environ) } else { execve(path, &argv, &envp) }
         let code = errno
         for text in argv + envp { free(text) }
         return Errno(rawValue: code)

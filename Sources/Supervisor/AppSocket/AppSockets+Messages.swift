@@ -271,7 +271,7 @@ extension AppSockets {
             note(app, .answerFailed, text: "failed to handle \(message.rawValue)\(whose)\(why)\(fate)")
         } else {
             let why = answer.text.map { ": \($0)" } ?? ""
-            let outcome = answer.result == .unhandled ? ": it does not handle it\(why)" : ""
+            let outcome = answer.result == .unhandled ? ": it does not handle it\(why)" : why
             note(app, .answered, text: "answered \(message.rawValue)\(whose)\(outcome)")
         }
         if answer.declines.contains(.restoration), first.scene == nil {

@@ -20,6 +20,14 @@ extension AppSockets {
         coordinator.machine(app.id).taskTimeLeft(now: loop.now).map { $0.microseconds / 1000 }
     }
 
+    func sendBackgroundTime(_ reply: Reply, _ app: AppRuntime) {
+        let warning = coordinator.machine(app.id).rules.expiryWarning
+        reply.send([
+            "remaining_ms": .optional(remainingMilliseconds(app)),
+            "expiry_warning_ms": .int(warning.microseconds / 1000),
+        ])
+    }
+
     func beginTask(_ name: String, _ reply: Reply, _ app: AppRuntime) {
         guard TaskName.isValid(name) else {
             return reply.fail(FieldError(field: "name", problem: "must have 1 to \(TaskName.longest) bytes"))

@@ -157,8 +157,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 claim(tokens, reply.connection, app)
                 let mine = tasks(of: app).filter { tokens.contains($0.token) }
                 reply.send(["tasks": .array(mine.map(\.json))])
-            case .backgroundTime:
-                reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
+            case .backgroundTime: sendBackgroundTime(reply, app)
             case .saveState, .discardState, .saveSnapshot, .discardSnapshot: keep(request, peer, reply, app)
             case .state: reply.send(situation(of: app).json)
             case .post(let request): post(request, reply, app)

@@ -53,6 +53,9 @@ extension Supervisor {
 
     /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.
     package func trouble(of app: AppRuntime) -> String? {
+        let rules = coordinator.machine(app.id).rules
+        // Of any other app no answer is expected.
+        guard rules.messageDeadline != nil || rules.readiness == .delegate else { return nil }
         if let deafness = deafness(of: app) { return deafness }
         guard app.specification.rules.readiness == .delegate, coordinator.machine(app.id).isAlive,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil

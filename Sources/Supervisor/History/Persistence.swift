@@ -30,8 +30,9 @@ package struct PersistedApp {
     /// Records that the row is being saved. Returns false if the row equals the one that was saved last.
     @discardableResult
     fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
-        guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
-        fingerprint = row.hashValue
+        let hash = row.hashValue
+        guard hash != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
+        fingerprint = hash
         incarnation = row.incarnation
         ledger = row.ledger
         self.times = times
@@ -307,7 +308,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 app: report.app,
                 incarnation: report.incarnation,
                 at: report.at,
-                json: report.json.description
+                json: report.jsonText
             )
         )
     }
@@ -320,6 +321,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
+            // An earlier version may have stored it with longer texts.
+            report.shorten()
             // Insert each report at the front: the store returns the newest reports first.
             apps[id].reports.insert(report, at: 0)
         }

@@ -147,10 +147,10 @@ package final class ProcessControl: ShellRoom {
         app.run.stop = .underWay
         app.run.passDelay = .milliseconds(1)
         app.run.freezes = false
+        let isFreezer = app.specification.suspendWith == .freezer
+        let pids = isFreezer ? nil : app.run.tree?.pidsOfCgroup()
         // Stopping very many processes one by one would hold up the event loop for seconds, so freeze them.
-        if let tree = app.run.tree, tree.cgroupPath != nil,
-            app.specification.suspendWith == .freezer || tree.crowd != nil
-        {
+        if let tree = app.run.tree, tree.cgroupPath != nil, isFreezer || pids?.count ?? 0 > tree.mostAtOnce {
             do throws(Errno) {
                 try tree.freeze()
                 app.run.freezes = true
@@ -158,12 +158,13 @@ package final class ProcessControl: ShellRoom {
                 log.warning("\(app.name) cannot be frozen (\(error)): stopping it with SIGSTOP")
             }
         }
-        stopPass(app)
+        stopPass(app, pids)
     }
 
-    private func stopPass(_ app: AppRuntime) {
+    /// - Parameter pids: the processes in the app's cgroup, if they were read just now.
+    private func stopPass(_ app: AppRuntime, _ pids: [Int32]? = nil) {
         guard app.run.stop == .underWay, let tree = app.run.tree else { return }
-        let result: StopResult = app.run.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
+        let result: StopResult = app.run.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass(read: pids)
         switch result {
         case .stopped:
             app.run.stop = .none

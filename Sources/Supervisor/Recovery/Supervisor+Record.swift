@@ -43,6 +43,7 @@ extension Supervisor {
         appSockets.keepLedger(of: app)
         let fields = AppRecord(of: app)
         if !fields.tokens.isRecorded { app.tokens.isRecorded = true }
+        let coordinator = engine.coordinator
         recovery.write(slot, undone: app.undone.rawValue) { memory in
             var writer = RecordWriter(memory)
             coordinator.encode(app.id, into: &writer)
@@ -58,6 +59,10 @@ extension Supervisor {
 
     private func slot(of app: AppRuntime) -> Int? {
         if let slot = app.slot { return slot }
+        if let slot = takeover.slotsOfRemoved.removeValue(forKey: app.name) {
+            app.slot = slot
+            return slot
+        }
         do throws(Errno) {
             app.slot = try recovery.add(app.name)
         } catch {

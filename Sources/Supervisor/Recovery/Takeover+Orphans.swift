@@ -5,6 +5,8 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
+import Recovery
+import Store
 
 /// Processes of an app that an earlier torpord has left running and that this torpord does not take over. They are
 /// ended before any app is launched.
@@ -104,6 +106,23 @@ extension Takeover {
         endAllLeftOver(ended)
     }
 
+    /// Frees the slots of apps that are no longer configured, as soon as no process of them is left.
+    func forgetSlots(of entries: [RecoveryFile.Entry]) {
+        let ending = Set(leftOver.compactMap(\.app))
+        for entry in entries {
+            // If this keeper has had an earlier torpord, the app was removed from the configuration while the
+            // supervisor was running, and has ended now: remove its data. A first torpord may only have been started
+            // with another configuration, so it keeps the app's stored data.
+            let wasRemoved = supervisor.keeper.instance > 1
+            if wasRemoved { supervisor.store.remove(app: entry.name) }
+            if wasRemoved, ending.contains(entry.name) {
+                slotsOfRemoved[entry.name] = entry.slot
+            } else {
+                supervisor.recovery.remove(entry.slot)
+            }
+        }
+    }
+
     /// Calls back when all orphans have ended; at once if there are none.
     func whenLeftOverIsGone(_ completion: @escaping () -> Void) {
         if leftOver.isEmpty { completion() } else { leftOverGone = completion }
@@ -119,6 +138,8 @@ extension Takeover {
             if self.leftOver.isEmpty {
                 self.leftOverTimer?.cancel()
                 self.leftOverTimer = nil
+                for slot in self.slotsOfRemoved.values { self.supervisor.recovery.remove(slot) }
+                self.slotsOfRemoved = [:]
                 if !self.supervisor.isKeeperLost {
                     self.engine.takeIn(self.coordinator.orphansAreGone(now: self.loop.now))
                 }

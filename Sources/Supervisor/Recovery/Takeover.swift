@@ -30,6 +30,9 @@ final class Takeover: ShellRoom {
     var leftOver: [OrphanApp] = []
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
+    /// The slots in the recovery file of removed apps whose processes are being ended, by the names of the apps. They are
+    /// freed only then: if torpord dies before, the next one must search for these processes.
+    var slotsOfRemoved: [String: Int] = [:]
     /// What is beside the apps' cgroups (``CgroupTree/entries()``), if the earlier torpord had all of them in the place
     /// that this torpord uses; otherwise empty.
     private var cgroupsFound: Set<String> = []
@@ -65,7 +68,8 @@ final class Takeover: ShellRoom {
             uniquingKeysWith: { $1 }
         )
         let waiting = Set(supervisor.keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
-        let known = waiting.union(left.keys)
+        let tabled = Set(left.keys)
+        let known = waiting.union(tabled)
         var strays: [AppTag: [Identity]] = [:]
         var hasSought = false
         /// Finds processes that are missing from torpor-keeper's table because another keeper launched them. Reads all
@@ -74,10 +78,12 @@ final class Takeover: ShellRoom {
             guard !hasSought else { return }
             hasSought = true
             let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
-            for (tag, members) in found.apps where !known.contains(tag) {
+            for (tag, members) in found.apps {
+                let isKnown = coordinator.id(of: tag.app) != nil
+                // The exit of a removed app's main process may wait while its other processes live.
+                if (isKnown ? known : tabled).contains(tag) { continue }
                 // Check the user, because a process of another user can have any tag in its environment. If there is no
                 // such app any more, the user is not known; all these processes are then only ended.
-                let isKnown = coordinator.id(of: tag.app) != nil
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
             }
@@ -130,9 +136,12 @@ final class Takeover: ShellRoom {
         // ended, the app's other processes are found only in /proc. The first torpord of a keeper has read /proc
         // already (see above), because the table of a new keeper is empty.
         if !fresh.isEmpty, supervisor.keeper.instance > 1 { seekStrays() }
+        // The same is true of an app that was removed, and had not ended completely when the earlier torpord died.
+        let removed = entries.values.filter { coordinator.id(of: $0.name) == nil }
+        if !removed.isEmpty { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
-        forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
         endLeftOver(Array(left.values), strays)
+        forgetSlots(of: removed)
         let recovered = apps.filter { coordinator.machine($0.id).isAlive }
         let unheard = recovered.filter { !supervisor.inheritance.has(DescriptorName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
@@ -298,16 +307,6 @@ final class Takeover: ShellRoom {
             app.lastState = state
             note(app, .adopted, text: "was found running without a record, and is adopted")
             return false
-        }
-    }
-
-    private func forgetSlots(of entries: [RecoveryFile.Entry]) {
-        for entry in entries {
-            // If this keeper has had an earlier torpord, the app was removed from the configuration while the
-            // supervisor was running, and has ended now: remove its data. A first torpord may only have been started
-            // with another configuration, so it keeps the app's stored data.
-            if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
-            supervisor.recovery.remove(entry.slot)
         }
     }
 

@@ -176,6 +176,7 @@ final class Reports: ShellRoom {
         let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
         report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
+        report.shorten()
         return report
     }
 

@@ -112,6 +112,34 @@ static DIR *open_threads(void)
     return REAL(opendir)(path);
 }
 
+// The folders of a process: it has one thread, and no descriptors that are seen. They are made once for each number.
+static int open_folder_of_process(const char *path, DIR **folder)
+{
+    int pid, end = 0;
+    char place[512];
+    if (sscanf(path, "/proc/%d/%n", &pid, &end) != 1 || end == 0)
+        return 0;
+    const char *name = path + end;
+    int is_task = strcmp(name, "task") == 0;
+    if (!is_task && strcmp(name, "fd") != 0)
+        return 0;
+    *folder = NULL;
+    errno = ENOENT;
+    if (sim_find(pid) == NULL)
+        return 1;
+    int length = snprintf(place, sizeof place, "%s/%s", sim_world->root, is_task ? "tasks" : "none");
+    if (is_task)
+        length += snprintf(place + length, sizeof place - (size_t)length, "/%d", pid);
+    *folder = REAL(opendir)(place);
+    if (*folder != NULL || !is_task || REAL(mkdir)(place, 0755) < 0)
+        return 1;
+    snprintf(place + length, sizeof place - (size_t)length, "/%d", pid);
+    REAL(mkdir)(place, 0755);
+    place[length] = 0;
+    *folder = REAL(opendir)(place);
+    return 1;
+}
+
 DIR *opendir(const char *path)
 {
     if (!sim_is_torpord)
@@ -129,6 +157,9 @@ DIR *opendir(const char *path)
         errno = ENOENT;
         return NULL;
     }
+    DIR *folder;
+    if (open_folder_of_process(path, &folder))
+        return folder;
     TRANSLATED(path);
     return REAL(opendir)(path);
 }

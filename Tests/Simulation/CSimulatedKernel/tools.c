@@ -25,7 +25,9 @@ void sim_prepare(char *const arguments[])
     static const char *const wanted[] = {"SWIFT_DETERMINISTIC_HASHING=1", "PATH=/usr/bin:/bin", "TZ=UTC",
                                          "MALLOC_ARENA_MAX=1", "TORPOR_SIMULATED=1",
                                          // Once for all seeds, not by each torpord.
-                                         "LD_BIND_NOW=1", NULL};
+                                         "LD_BIND_NOW=1",
+                                         // What is freed is used again without a search.
+                                         "GLIBC_TUNABLES=glibc.malloc.tcache_count=1000", NULL};
     struct rlimit files = {4096, 4096};
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGPIPE, SIG_IGN);

@@ -53,13 +53,14 @@ int sim_create(uint64_t seed, const char *root)
     world->has_pressure = seed % 8 != 0;
     snprintf(world->root, sizeof world->root, "%s", root);
     sim_world = world;
-    char path[256];
-    snprintf(path, sizeof path, "%s/proc", root);
-    mkdir(path, 0755);
-    snprintf(path, sizeof path, "%s/threads", root);
-    mkdir(path, 0755);
-    snprintf(path, sizeof path, "%s/pidfd", root);
-    return mkdir(path, 0755);
+    static const char *const folders[] = {"proc", "threads", "tasks", "none", "pidfd"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        if (mkdir(path, 0755) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 void sim_trace(const char *text)
@@ -131,9 +132,9 @@ struct sim_process *sim_at(int index)
     return index < SIM_PROCESSES && sim_world->processes[index].pid != 0 ? &sim_world->processes[index] : NULL;
 }
 
-static void process_path(char *to, size_t size, const char *folder, const struct sim_process *process, const char *rest)
+static void process_path(char *to, size_t size, const char *folder, const struct sim_process *process)
 {
-    snprintf(to, size, "%s/%s/%d%s", sim_world->root, folder, process->pid, rest);
+    snprintf(to, size, "%s/%s/%d", sim_world->root, folder, process->pid);
 }
 
 struct sim_process *sim_spawn(const char *app, uint32_t incarnation, int32_t parent, int is_helper)
@@ -163,20 +164,12 @@ struct sim_process *sim_spawn(const char *app, uint32_t incarnation, int32_t par
     snprintf(process->comm, sizeof process->comm, "torpor-keeper");
     char path[256];
     struct stat status;
-    process_path(path, sizeof path, "pidfd", process, "");
+    process_path(path, sizeof path, "pidfd", process);
     mkfifo(path, 0600);
     process->writer = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     fstat(process->writer, &status);
     process->inode = status.st_ino;
-    process_path(path, sizeof path, "proc", process, "");
-    mkdir(path, 0755);
-    process_path(path, sizeof path, "proc", process, "/task");
-    mkdir(path, 0755);
-    char task[32];
-    snprintf(task, sizeof task, "/task/%d", process->pid);
-    process_path(path, sizeof path, "proc", process, task);
-    mkdir(path, 0755);
-    process_path(path, sizeof path, "proc", process, "/fd");
+    process_path(path, sizeof path, "proc", process);
     mkdir(path, 0755);
     return process;
 }
@@ -211,17 +204,10 @@ void sim_end_process(struct sim_process *process, int code, int status)
 
 void sim_reap(struct sim_process *process)
 {
-    char path[256], task[32];
-    snprintf(task, sizeof task, "/task/%d", process->pid);
-    process_path(path, sizeof path, "proc", process, task);
+    char path[256];
+    process_path(path, sizeof path, "proc", process);
     rmdir(path);
-    process_path(path, sizeof path, "proc", process, "/task");
-    rmdir(path);
-    process_path(path, sizeof path, "proc", process, "/fd");
-    rmdir(path);
-    process_path(path, sizeof path, "proc", process, "");
-    rmdir(path);
-    process_path(path, sizeof path, "pidfd", process, "");
+    process_path(path, sizeof path, "pidfd", process);
     unlink(path);
     // An open pidfd still shows that the process has ended: the byte stays in the FIFO.
     close(process->writer);

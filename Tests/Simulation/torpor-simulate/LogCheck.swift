@@ -77,14 +77,18 @@ struct LogCheck {
         }
         if let text = try? File.readString(base, limit: 1 << 24) { texts.append(text) }
         var entries: [Entry] = []
+        // Bytes, not characters: all logs are read at each settling.
+        let own = Array((app.name + " ").utf8)
         for text in texts {
-            for line in text.split(separator: "\n") {
-                guard let space = line.firstIndex(of: " ") else { continue }
+            for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
+                guard let space = line.firstIndex(of: UInt8(ascii: " ")) else { continue }
                 let rest = line[line.index(after: space)...]
-                if rest.hasPrefix(app.name + " ") {
-                    entries.append(.line(rest))
-                } else if rest.hasPrefix("torpor: "), rest.contains("bytes of output are missing here") {
-                    entries.append(.missing(bytes: Int(rest.dropFirst(8).prefix { $0 != " " }) ?? 0))
+                if rest.starts(with: own) {
+                    entries.append(.line(Substring(rest)))
+                } else if rest.starts(with: "torpor: ".utf8) {
+                    let said = Substring(rest)
+                    guard said.contains("bytes of output are missing here") else { continue }
+                    entries.append(.missing(bytes: Int(said.dropFirst(8).prefix { $0 != " " }) ?? 0))
                 }
             }
         }

@@ -21,6 +21,7 @@ struct Seeds {
 
     /// The exit status: 1 when a seed has violated an invariant.
     func run() -> Int32 {
+        sim_move_code()
         sim_find_real_functions()
         Torpord.warmUp()
         let began = sim_real_nanoseconds()

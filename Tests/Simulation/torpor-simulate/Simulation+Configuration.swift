@@ -25,7 +25,7 @@ extension Simulation {
         lines.append("restart = \"\(["always", "on-failure", "never"][random(3)])\"")
         if let index = apps.firstIndex(where: { $0 === app }), index > 0, happens(1, of: 3) {
             let needed = apps[random(index)]
-            if needed.isConfigured { lines.append("requires = [\"\(needed.name)\"]") }
+            if needed.isConfigured { lines.append(Self.requires(needed.name)) }
         }
         if happens(1, of: 4) { lines.append("before_start = [[\"/bin/true\"]]") }
         if happens(1, of: 4) { lines.append("after_stop = [[\"/bin/true\"]]") }
@@ -52,7 +52,7 @@ extension Simulation {
             text += "\n[apps.\(app.name)]\n"
             for line in app.settings {
                 // An app that left cannot be required.
-                if line.hasPrefix("requires"), !names.contains(where: { line.contains("\"\($0)\"") }) { continue }
+                if line.hasPrefix("requires"), !names.contains(where: { line == Self.requires($0) }) { continue }
                 text += line + "\n"
             }
         }
@@ -61,6 +61,11 @@ extension Simulation {
         } catch {
             throw Violation("cannot write the configuration: \(error)")
         }
-        for line in text.split(separator: "\n") where !line.contains(root) { sim_trace(String(line)) }
+        for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
+            let namesRoot = line.indices.contains { line[$0...].starts(with: root.utf8) }
+            if !namesRoot { sim_trace(String(Substring(line))) }
+        }
     }
+
+    private static func requires(_ name: String) -> String { "requires = [\"\(name)\"]" }
 }

@@ -108,15 +108,15 @@ extension Simulation {
     private func checkDescriptors(_ listed: Set<String>) throws {
         var bytes = [CChar](repeating: 0, count: 65_536)
         sim_torpord_descriptors(&bytes, bytes.count)
-        let text = String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let text = bytes.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
         var counts: [String: Int] = [:]
-        for line in text.split(separator: "\n") {
-            guard let space = line.firstIndex(of: " ") else { continue }
-            let target = line[line.index(after: space)...]
+        for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
+            guard let space = line.firstIndex(of: UInt8(ascii: " ")) else { continue }
+            let target = Substring(line[line.index(after: space)...])
             counts[target.hasPrefix("socket:") ? "socket" : String(target), default: 0] += 1
         }
         let names = counts.sorted { $0.key < $1.key }
-        note("descriptors: \(names.map { "\($0.value) \($0.key.split(separator: "/").last ?? "")" })")
+        note("descriptors: \(names.map { "\($0.value) \(Self.lastComponent($0.key))" })")
         for (target, count) in names where target.hasPrefix("/") {
             // Of a launch that was under way when torpord was replaced there are two.
             let most = target.hasPrefix(root + "/pidfd/") ? 2 : 1
@@ -137,6 +137,10 @@ extension Simulation {
             let count = counts["anon_inode:" + kind] ?? 0
             if count > limit { throw Violation("torpord has \(count) of \(kind) open, and needs \(limit) at most") }
         }
+    }
+
+    private static func lastComponent(_ path: String) -> Substring {
+        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.utf8.index(after: $0)...] } ?? path[...]
     }
 
     /// Of these, torpord has a fixed number of its own. Signals have a second descriptor where the kernel refused one of

@@ -38,18 +38,24 @@ actor Notebook: AppDelegate {
 
     func didEnterBackground(_ app: TorporApp) async throws {
         // From here on it may be stopped, and ended without another word.
+        try await save(app)
+    }
+
+    func willTerminate(_ app: TorporApp, reason: String) async throws {
+        server = nil
+        // A shutdown of the machine does not tell an app in the foreground didEnterBackground before.
+        if app.isSupervised { try await save(app) }
+        say("ends (\(reason)) with \(notes.count) notes")
+    }
+
+    // MARK: Notes
+
+    private func save(_ app: TorporApp) async throws {
         guard notes != saved else { return }
         try await app.saveState(Array(notes.joined(separator: "\n").utf8))
         saved = notes
         say("saved \(notes.count) notes")
     }
-
-    func willTerminate(_ app: TorporApp, reason: String) async throws {
-        server = nil
-        say("ends (\(reason)) with \(notes.count) notes")
-    }
-
-    // MARK: Notes
 
     /// Says what a user is doing here, so that the notes can move to another machine (torpor activity export).
     private func sayActivity(_ app: TorporApp) async {

@@ -88,7 +88,7 @@ import Testing
     @Test("Each of Torpor's words for those of others is in a page")
     func synonyms() throws {
         let source = try String(
-            contentsOfFile: Sources.root + "/Sources/torpor/Shared/HelpWords.swift",
+            contentsOfFile: Sources.root + "/Sources/torpor-verbs/Shared/HelpWords.swift",
             encoding: .utf8
         )
         let table = source.components(separatedBy: "] = [\n").dropFirst().first?.components(separatedBy: "\n    ]")
@@ -117,9 +117,9 @@ import Testing
         for each in ["/bin", "/share/doc/torpor/howto", "/outside"] {
             try FileManager.default.createDirectory(atPath: folder + each, withIntermediateDirectories: true)
         }
-        // A link, so that it finds no sources around it; a copy where folders are on different disks.
-        if link(Built.path("torpor"), folder + "/bin/torpor") != 0 {
-            try FileManager.default.copyItem(atPath: Built.path("torpor"), toPath: folder + "/bin/torpor")
+        // Links, so that they find no sources around them; copies where folders are on different disks.
+        for name in ["torpor", "torpor-verbs"] where link(Built.path(name), folder + "/bin/" + name) != 0 {
+            try FileManager.default.copyItem(atPath: Built.path(name), toPath: folder + "/bin/" + name)
         }
         try body(folder + "/bin/torpor", pages)
     }

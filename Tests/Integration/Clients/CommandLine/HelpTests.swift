@@ -141,9 +141,9 @@ import Testing
         let folder = try Spawn.run(["/usr/bin/mktemp", "-d"]).output.trimmingCharacters(in: .newlines)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try FileManager.default.createDirectory(atPath: folder + "/bin", withIntermediateDirectories: false)
-        // A link, so that it finds no sources around it; a copy where folders are on different disks.
-        if link(Built.path("torpor"), folder + "/bin/torpor") != 0 {
-            try FileManager.default.copyItem(atPath: Built.path("torpor"), toPath: folder + "/bin/torpor")
+        // Links, so that they find no sources around them; copies where folders are on different disks.
+        for name in ["torpor", "torpor-verbs"] where link(Built.path(name), folder + "/bin/" + name) != 0 {
+            try FileManager.default.copyItem(atPath: Built.path(name), toPath: folder + "/bin/" + name)
         }
         let (code, output) = try Spawn.run(
             [folder + "/bin/torpor", "help", "lifecycle"],

@@ -80,6 +80,10 @@ import Varlink
     @Test("is the app where there is one instance; else a verb about one app says which there are")
     func one() throws {
         try withApps { daemon in
+            // As a name of several would be: an array, though there is one.
+            let status = try torpor(daemon, "status", "one", "--json")
+            let statuses = try JSON.parse(Array(status.output.utf8)).arrayValue ?? []
+            #expect(status.code == 0 && statuses.map { $0["name"]?.stringValue } == ["one@1"], "\(status)")
             let mailbox = try torpor(daemon, "mailbox", "one")
             #expect(mailbox.code == 0, "\(mailbox)")
             for words in [["mailbox", "api"], ["snapshot", "api"], ["post", "api", "news"]] {

@@ -74,6 +74,11 @@ struct ExampleTests {
             try daemon.eventually("it has its notes again") {
                 try daemon.processes(of: "web").first.map { $0 != first } == true && Self.visit(port) == "milk\n"
             }
+            // In the foreground, an end is told by willTerminate alone.
+            try daemon.done(.foreground, "web")
+            #expect(try Self.visit(port, "", "tea") == "milk\ntea\n")
+            try daemon.done(.restart, "web") { $0.keepState = true }
+            #expect(try Self.visit(port) == "milk\ntea\n")
             try daemon.done(.stop, "web")
         }
     }

@@ -117,14 +117,36 @@ struct ShellDelegateTests {
         }
     }
 
-    @Test("a command whose answer is misspelt has failed, and has not handled the message")
+    @Test("mail is kept if the answer to it cannot be read, and if unhandled was written before a failure")
     func misspelt() throws {
-        let toml = Self.toml([Self.torpor, "delegate", "--on", "didReceiveEvent=echo unhandeld >&3"])
-        try withDaemon(toml + "topics = { \"*\" = {} }\n") { daemon in
+        let hook = """
+            #!/bin/sh
+            case $TORPOR_MESSAGE in didReceiveEvent) ;; didEnterBackground) echo Done >&3; exit ;; *) exit ;; esac
+            case $TORPOR_MESSAGE_TOPIC in
+            misspelt) echo unhandeld >&3 ;;
+            because) echo unhandled because of nothing >&3; exit 3 ;;
+            failing) echo unhandled >&3; exit 1 ;;
+            pending) echo pending soon >&3 ;;
+            esac
+            """
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "*=@D/hook.sh"], "topics = { \"*\" = {} }\n")
+        try withDaemon(toml, files: ["hook.sh": hook]) { daemon in
             try daemon.done(.start, "web")
-            try daemon.post("news")
-            let event = try daemon.waitForEvent("web", "failed to handle didReceiveEvent")
-            #expect(event.text.contains("“unhandeld” is not an answer: write done"), "\(event.text)")
+            for topic in ["misspelt", "because", "failing"] { try daemon.post(topic) }
+            try daemon.eventually("all are kept") {
+                let rows = try daemon.call(.unhandled(UnhandledRequest()))["unhandled"]?.arrayValue ?? []
+                return rows.count == 3 && rows.allSatisfy { $0["why"] == "unhandled" }
+            }
+            let start = "answered didReceiveEvent: it does not handle it: "
+            try daemon.waitForEvent("web", start + "“unhandeld” is not an answer: write done")
+            try daemon.waitForEvent("web", start + "“unhandled because of nothing” is not an answer")
+            try daemon.waitForEvent("web", start + "‘" + daemon.directory + "/hook.sh’ ended with exit status 1")
+            // The message is handled, but a line of the hook had no effect.
+            try daemon.post("pending")
+            try daemon.waitForEvent("web", "answered didReceiveEvent: “pending soon” is not an answer: write done")
+            // It must not say that the state was saved.
+            try daemon.done(.background, "web")
+            try daemon.waitForEvent("web", "failed to handle didEnterBackground: “Done” is not an answer")
         }
     }
 

@@ -183,6 +183,8 @@ struct DeclaredSettingsTests {
         ready = { command = ["/bin/sh", "@D/ready"], interval = "20ms" }
         settings.port = { type = "integer", default = @P, restart = true }
         settings.theme = { type = "string" }
+        settings.whom = { type = "string" }
+        on_failure = ["/bin/true", "{settings.whom}"]
 
         """
 
@@ -211,6 +213,8 @@ struct DeclaredSettingsTests {
             #expect(
                 try daemon.set([("theme", "dark")]).message?.contains("theme takes effect at the next launch") == true
             )
+            let whom = try daemon.set([("whom", "me@example.org")]).message
+            #expect(whom?.contains("whom is for the next command of on_failure") == true, "\(whom ?? "")")
             try daemon.done(.restart, "web")
             let pid = try #require(try daemon.summary("web").pid)
             #expect(try File.readString("/proc/\(pid)/environ").contains("THEME=dark"))

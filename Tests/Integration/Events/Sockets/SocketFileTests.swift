@@ -46,7 +46,7 @@ import TorporAPI
     func asleep() throws {
         try withDaemon(Self.toml, files: SocketServer.files) { daemon in
             func health() throws -> (code: Int32, output: String) {
-                try Spawn.run([Built.path("torpor"), "health", "web", "--socket", daemon.socket])
+                try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
             }
             try daemon.done(.start, "web")
             try daemon.done(.suspend, "web")

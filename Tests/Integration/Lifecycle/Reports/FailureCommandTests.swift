@@ -140,7 +140,7 @@ import TorporAPI
         time.sleep(1000)
         """
 
-    @Test("that were killed and do not end keep those of other apps from running no longer")
+    @Test("that were killed and do not end no longer keep those of other apps from running")
     func hanging() throws {
         let web = """
             [defaults]
@@ -151,6 +151,14 @@ import TorporAPI
             on_failure = ["/bin/sh", "@D/tell.sh", "x"]
 
             """
+        // Only root can run an app as another user.
+        let other = """
+            [apps.other]
+            exec = ["/bin/false"]
+            user = "nobody"
+            on_failure = ["/bin/false"]
+
+            """
         let hung = (0..<8).map { index in
             """
             [apps.hung\(index)]
@@ -159,7 +167,8 @@ import TorporAPI
 
             """
         }
-        try withDaemon(web + hung.joined(), files: ["tell.sh": Self.tell, "hang.py": Self.hang]) { daemon in
+        let toml = web + (Users.isRoot ? other : "") + hung.joined()
+        try withDaemon(toml, files: ["tell.sh": Self.tell, "hang.py": Self.hang]) { daemon in
             defer { try? File.write(daemon.directory + "/go", "") }
             for index in 0..<8 { _ = try daemon.verb(.start, "hung\(index)") }
             func traced() -> [Int32] {
@@ -171,6 +180,10 @@ import TorporAPI
             guard !pids.contains(0) else { return }
             _ = try daemon.verb(.start, "web")
             try daemon.eventually("it has failed") { try daemon.summary("web").lastExit?.reason == "exit-failure" }
+            if Users.isRoot {
+                _ = try daemon.verb(.start, "other")
+                try daemon.waitForEvent("other", "on_failure command /bin/false failed with exit status 1")
+            }
             #expect(Self.told(daemon).isEmpty)
             // Their commands are killed, but all of them are still there.
             try daemon.apply(web)

@@ -37,6 +37,7 @@ import TorporAPI
 
     @Test("Several restarts of an app at the same moment all succeed, and restart it") func together() throws {
         try withDaemon("[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]\n") { daemon throws in
+            try daemon.waitFor("web", "active")
             for _ in 1...3 {
                 let before = try #require(try daemon.summary("web").pid)
                 let clients = try (1...5).map { _ in try Client(daemon, "restart", "web") }

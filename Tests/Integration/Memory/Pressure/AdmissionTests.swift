@@ -81,6 +81,27 @@ import TorporAPI
         }
     }
 
+    @Test("One that was killed in its sleep is launched again after it, under the next torpord too")
+    func killedAsleep() throws {
+        let room: (KernelFiles) -> Void = { $0.available = Self.gibibyte }
+        // Without a connection nothing wakes it.
+        let keys = "background_modes = [\"voip\"]\nrestart = \"always\""
+        let apps = Self.big("big") + ShortMemory.app("old", 4, keys)
+        try ShortMemory.with(apps, machine: room) { daemon, kernel throws in
+            try daemon.bring(["old": "suspended"])
+            try launch(daemon, "big")
+            try daemon.waitForEvent("big", "waits to be launched")
+            kill(try #require(daemon.processes(of: "old").first), SIGKILL)
+            try daemon.eventually("it is gone") { try daemon.isEvicted("old") }
+            let text = "woken by its end while suspended"
+            #expect(try !daemon.events("old").contains { $0.text.contains(text) })
+            try daemon.replaceTorpord()
+            kernel.available = Self.kept + 2 * Self.gibibyte
+            try daemon.waitForEvent("old", text)
+            try daemon.waitFor("big", "active")
+        }
+    }
+
     @Test("One that went for it, and whose port nobody could keep, is launched again after it and not before")
     func notInVain() throws {
         let room: (KernelFiles) -> Void = { $0.available = Self.kept + 2 * Self.gibibyte - (16 << 20) }

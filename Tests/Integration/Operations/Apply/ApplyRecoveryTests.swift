@@ -87,6 +87,37 @@ import TorporAPI
         }
     }
 
+    @Test("What a removed app has left running is ended, though two torpords have died over it")
+    func removedLeavesProcess() throws {
+        guard Users.isRoot else { return print("skipped: only root has a mount namespace") }
+        let files = [
+            "app.py": """
+            import tp
+            tp.on("SIGTERM", lambda: tp.os._exit(0))
+            def stay():
+                tp.signal.signal(tp.signal.SIGTERM, tp.signal.SIG_IGN)
+                tp.record("stays")
+                tp.wait()
+            tp.fork(stay)
+            tp.wait()
+            """
+        ]
+        let app = "[apps.app]\n\(Scripts.python)\"@D/app.py\"]\ngrace = \"1min\"\n"
+        // Without a cgroup, which would tell what is left.
+        let wrapper = ["/usr/bin/unshare", "-m", "/bin/sh", "-ec", "umount -lR /sys/fs/cgroup; exec \"$@\"", "sh"]
+        let daemon = try Daemon(app + Apps.sleeper("other"), files: files, wrapper: wrapper)
+        try daemon.waitUntilItAnswers()
+        try daemon.waitForRecord("app", "stays")
+        try daemon.apply(Apps.sleeper("other")) { $0.wait = false }
+        try daemon.eventually("its main process is gone") { daemon.processes(of: "app").count == 1 }
+        try daemon.replaceTorpord()
+        // The second one dies while it ends what it has found: that has five seconds.
+        try daemon.replaceTorpord()
+        try daemon.eventually("the other process too") { daemon.processes(of: "app").isEmpty }
+        try daemon.waitFor("other", "active")
+        try daemon.stop()
+    }
+
     @Test("That an app was removed counts, also when torpord and its keeper die before the disk has taken it")
     func removalNotStored() throws {
         let disk = try HangingDisk()

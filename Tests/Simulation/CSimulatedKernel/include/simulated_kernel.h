@@ -142,6 +142,8 @@ void sim_keeper_reset(void);  // another keeper: nothing is held, and no slot is
 // Tools of the simulator.
 void sim_prepare(char *const arguments[]);
 void sim_find_real_functions(void);
+// Puts the code of this program where fork(2) shares it.
+void sim_move_code(void);
 int sim_fork(void);
 int sim_wait_any(int *status);
 // From now on only this processor is used, of those that may be: of two that wait for each other one runs at a time.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandLinePages
+import EverydayVerbs
+import Linux
+import TorporAPI
+import Varlink
+
+/// Merges the logs of several apps: first existing lines, sorted by time, then new lines as they arrive.
+struct ManyLogs {
+    package let apps: [String]
+    let options: GlobalOptions
+    let choice: LogChoice
+    /// Shows a line of the app with this index.
+    let show: @Sendable (_ app: Int, _ line: JSON) -> Void
+
+    /// Lines with the indices of their apps in `apps`.
+    private typealias Lines = [(app: Int, line: JSON)]
+
+    /// The state of the threads that follow the logs.
+    private struct Following: Sendable {
+        /// The indices of apps whose existing lines are not read completely yet.
+        var awaited: Set<Int>
+        /// Existing lines, kept until they are complete and can be sorted.
+        var past: Lines = []
+        /// New lines of apps whose existing lines are complete, kept until `awaited` is empty, because all existing
+        /// lines are shown first.
+        var news: Lines = []
+        /// How many apps are still followed.
+        var running: Int
+        var failure: Failure?
+    }
+
+    package func run() throws {
+        if choice.follow { try follow() } else { try showPast() }
+    }
+
+    private func showPast() throws {
+        let manager = try Manager(options)
+        var lines: Lines = []
+        var failure: Failure?
+        var isAny = false
+        for (index, app) in apps.enumerated() {
+            do throws(Failure) {
+                try read(index, manager) { page in
+                    lines += page.lines.map { (index, $0) }
+                    return true
+                }
+                isAny = true
+            } catch {
+                Self.complain(error, app)
+                failure = error
+            }
+        }
+        showAll(lines, count: choice.count)
+        if let failure, !isAny { throw Failure(status: failure.status, message: nil) }
+    }
+
+    private func read(_ index: Int, _ manager: Manager, _ take: (AppLog.Page) -> Bool) throws(Failure) {
+        do {
+            try AppLog(app: apps[index], manager: manager, choice: choice).read(take)
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(status: .failed, message: "\(error)")
+        }
+    }
+
+    /// Starts a thread for each app, because each must wait on its own connection. Only one thread at a time shows
+    /// lines.
+    private func follow() throws {
+        let state = Monitor(Following(awaited: Set(apps.indices), running: apps.count))
+        for index in apps.indices {
+            do throws(Errno) {
+                try WorkerThread.start(named: "log") { follow(index, state) }
+            } catch {
+                throw Failure(status: .failed, message: "\(apps.count) apps cannot be followed at once: \(error)")
+            }
+        }
+        _ = state.wait { state, _ in state.running == 0 ? true : nil }
+        if let failure = state.withLock({ $0.failure }) { throw Failure(status: failure.status, message: nil) }
+    }
+
+    private func follow(_ index: Int, _ state: Monitor<Following>) {
+        do throws(Failure) {
+            try read(index, try Manager(options)) { page in
+                state.withLock { add(page, of: index, to: &$0) }
+                return true
+            }
+        } catch {
+            Self.complain(error, apps[index])
+            state.withLock { $0.failure = error }
+        }
+        state.withLock { state in
+            add(AppLog.Page(lines: []), of: index, to: &state)
+            state.running -= 1
+        }
+        state.wake()
+    }
+
+    private func add(_ page: AppLog.Page, of index: Int, to state: inout Following) {
+        let lines = page.lines.map { (index, $0) }
+        guard !state.awaited.isEmpty else { return showAll(lines, isSorted: true) }
+        if state.awaited.contains(index) { state.past += lines } else { state.news += lines }
+        if !page.more { state.awaited.remove(index) }
+        guard state.awaited.isEmpty else { return }
+        showAll(state.past, count: choice.count)
+        showAll(state.news)
+        state.past = []
+        state.news = []
+    }
+
+    private func showAll(_ lines: Lines, count: Int? = nil, isSorted: Bool = false) {
+        var lines = lines
+        if !isSorted {
+            // A line without a time gets the time of the line before it from the same app.
+            var last = [Int64](repeating: 0, count: apps.count)
+            let times = lines.map { entry in
+                last[entry.app] = entry.line["at"]?.intValue ?? last[entry.app]
+                return last[entry.app]
+            }
+            let order = lines.indices.sorted { (times[$0], $0) < (times[$1], $1) }
+            lines = order.map { lines[$0] }
+            if let count { lines = lines.suffix(count) }
+        }
+        for entry in lines { show(entry.app, entry.line) }
+    }
+
+    private static func complain(_ failure: Failure, _ app: String) {
+        guard let message = failure.message else { return }
+        Complaint.say(message.contains(app) ? message : "\(app): \(message)")
+    }
+}

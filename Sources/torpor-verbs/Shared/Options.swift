@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Configuration
+import EverydayVerbs
+import Linux
+
+/// Options that every verb has.
+struct GlobalOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The supervisor's control socket.", valueName: "path"), completion: .file())
+    var socket: String?
+
+    @Flag(help: "One JSON document on standard output (an object a line for streams).")
+    package var json = false
+
+    @Flag(name: .shortAndLong, help: "Report supervisor restarts and upgrades on standard error.")
+    var verbose = false
+}
+
+/// Options of verbs that do not use the supervisor's control socket.
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "One JSON document on standard output.")
+    package var json = false
+}
+
+/// Options of verbs that wait.
+struct WaitOptions: ParsableArguments {
+    @Flag(name: .customLong("no-wait"), help: "Return as soon as the supervisor has the request.")
+    var noWait = false
+
+    @Option(help: ArgumentHelp("The longest time to wait, such as 10s.", valueName: "duration"))
+    var timeout: TimeLimit?
+}
+
+/// The apps that a verb acts on.
+struct AppsArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    package var apps: [String]
+}
+
+/// The apps that a verb acts on; all apps if none is named.
+struct AnyAppsArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME; all apps, if none is named.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    package var apps: [String] = []
+}
+
+/// The app, glob or tag that a verb acts on; all apps if none is named.
+struct AppOrAllArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("A name, a glob or tag:NAME; all apps, if none is named.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var app: String?
+}
+
+/// The app that a verb acts on.
+struct AppArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("The app's name.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    var app: String
+
+    /// Whether the text is the name of one app, and neither a glob nor a tag.
+    static func isName(_ text: String) -> Bool {
+        !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
+    }
+
+    func validate() throws {
+        guard Self.isName(app) else {
+            throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
+        }
+    }
+}
+
+/// A duration in the syntax of configurations.
+struct TimeLimit: ExpressibleByArgument {
+    let milliseconds: Int64
+
+    init?(argument: String) {
+        guard let time = Quantity.milliseconds(argument) else { return nil }
+        milliseconds = time
+    }
+}
+
+extension TimeLimit {
+    var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
+}
+
+/// A point in time. Accepted forms are: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday`
+/// (midnight), `14:04` or `14:04:00` (today), and `2026-01-31T12:34:56`. The last form is in the time zone in which
+/// times are shown, unless it ends with `Z` or an offset.
+struct PointInTime: ExpressibleByArgument {
+    /// The time in microseconds since 1970.
+    let microseconds: Int64
+
+    /// The accepted forms, for help texts.
+    static let help =
+        "10min or '2 hours ago', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
+
+    private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
+
+    init?(argument: String) {
+        if argument == "boot" {
+            microseconds = Times.now - Clock.boot().microseconds
+        } else if argument == "today" || argument == "yesterday" {
+            guard let time = Times.midnight(isYesterdays: argument == "yesterday") else { return nil }
+            microseconds = time
+        } else if let time = Times.parse(Times.date(Times.now) + "T" + argument) {
+            microseconds = time
+        } else if argument.hasSuffix(" ago") {
+            let words = argument.dropLast(4).split(separator: " ").map { word in
+                Self.units.first { word == $0.key || word == $0.key + "s" }?.value ?? String(word)
+            }
+            guard let limit = TimeLimit(argument: words.joined()) else { return nil }
+            microseconds = Times.now - limit.milliseconds * 1000
+        } else if let limit = TimeLimit(argument: argument) {
+            microseconds = Times.now - limit.milliseconds * 1000
+        } else if let time = Times.parse(argument) {
+            microseconds = time
+        } else {
+            return nil
+        }
+    }
+}
+
+extension PlainOptions {
+    init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
+}
+
+extension Manager {
+    /// Connects to the socket that the options name, or to the default socket.
+    init(_ options: GlobalOptions) throws(Failure) { try self.init(PlainOptions(options)) }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import EverydayVerbs
+import Linux
+import TorporAPI
+import Varlink
+
+struct SendSignal: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "signal",
+        abstract: "Sends a signal to the main process of apps.",
+        discussion: "A suspended app gets it when it is resumed."
+    )
+    .examples(
+        "torpor signal HUP web",
+        "torpor signal USR2 'web@*'"
+    )
+
+    @Argument(
+        help: ArgumentHelp("The signal's name or number: SIGUSR1, USR1, 10.", valueName: "sig"),
+        completion: .list(
+            ["HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "ABRT", "WINCH"].flatMap { [$0, "SIG" + $0] }
+        )
+    )
+    var signal: String
+    @Argument(
+        help: ArgumentHelp("A name, a glob or tag:NAME.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var app: String
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard Linux.Signal.number(named: signal) != nil else {
+            if Linux.Signal.number(named: app) != nil {
+                throw ValidationError("the signal comes first: torpor signal \(app) \(signal)")
+            }
+            throw ValidationError("there is no signal “\(signal)”: name it as in SIGUSR1, USR1 or 10")
+        }
+    }
+
+    package func run() throws {
+        let token = RequestToken.random()
+        let reply = try Manager(options).call(.signal(app: app, signal: signal, token: token))
+        if options.json { Output.document(["app": .string(app), "ok": true]) }
+        if let message = reply["message"]?.stringValue { Complaint.say(message, .remark) }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import TorporAPI
+import Varlink
+
+@testable import ControlService
+
+@Suite("Replies that apps determine") struct BoundedReplyTests {
+    /// Text that takes six times as many bytes as JSON.
+    private static func hostile(_ count: Int) -> String { String(repeating: "\u{1}", count: count) }
+
+    private static func report(_ app: String, _ at: Int64, text: String) -> Report {
+        var report = Report(app: app, incarnation: at, at: at, reason: "signal", state: "active")
+        report.log = (0..<10).map { LogLine(at: Int64($0), text: text) }
+        return report
+    }
+
+    @Test("a status that fits is as it is")
+    func small() {
+        let status = AppStatus(summary: AppSummary(name: "web", state: "active", goal: "active"))
+        let results = Replies.status(status)
+        #expect(BoundedReply.shortened(results) == results)
+    }
+
+    @Test("a status that does not fit is shortened, remains one, and says so")
+    func large() throws {
+        var status = AppStatus(summary: AppSummary(name: "web", state: "active", goal: "active"))
+        status.processes = (1...500).map {
+            ProcessInfo(pid: $0, parent: 1, state: "S", command: Self.hostile(4_000), threads: 1)
+        }
+        status.wokenBy = (0..<100_000).map { "timer \($0)" }
+        let results = BoundedReply.shortened(Replies.status(status))
+        #expect(results.serialised().count <= BoundedReply.mostBytes + 100)
+        #expect(results["truncated"] == true)
+        let short = try AppStatus(json: results["status"] ?? .null)
+        #expect(short.summary.name == "web" && short.processes.count == 500)
+        #expect(short.processes[0].command.hasSuffix("\u{1}…"))
+    }
+
+    @Test("what an app writes makes no report long")
+    func shortReport() throws {
+        var report = Self.report("web", 1, text: Self.hostile(16_000))
+        (report.text, report.status) = (Self.hostile(4_000), Self.hostile(4_000))
+        report.tasks = (0..<64).map { "\($0)" + String(repeating: "\"", count: 255) }
+        report.locks = (0..<1_000).map { LockInfo(file: "/\($0)" + Self.hostile(4_000), kind: "flock") }
+        report.shorten()
+        #expect(report.json.serialised().count < 300_000)
+        #expect(report.log.allSatisfy { $0.text.hasSuffix("\u{1}…") && $0.json.serialised().count < 2_200 })
+        #expect(try Report(json: report.json) == report)
+        let plain = Self.report("web", 1, text: String(repeating: "a", count: 2_000))
+        var short = plain
+        short.shorten()
+        #expect(short == plain)
+    }
+
+    @Test("of too many reports the details are left out, and then the oldest of the apps with most")
+    func reports() throws {
+        let few = [Self.report("b", 9, text: "x"), Self.report("a", 8, text: "y")]
+        let all = BoundedReply.reports(few.map(\.json))
+        #expect(all["reports"] == .array(few.map(\.json)))
+        #expect(all["truncated"] == false && all["left_out"] == .null)
+
+        let many = (0..<400).map { Self.report("bad", 400 - Int64($0), text: Self.hostile(330)) } + few
+        let bare = BoundedReply.reports(many.map(\.json))
+        #expect(bare.serialised().count <= BoundedReply.mostBytes)
+        #expect(bare["truncated"] == true && bare["left_out"] == .null)
+        let read = try (bare["reports"]?.arrayValue ?? []).map { try Report(json: $0) }
+        #expect(read.count == many.count && read.allSatisfy(\.log.isEmpty))
+
+        let tooMany =
+            (0..<3_000).map { number in
+                var report = Self.report("bad", 3_000 - Int64(number), text: "x")
+                report.text = String(repeating: "a", count: 2_000)
+                return report
+            } + few
+        let rest = BoundedReply.reports(tooMany.map(\.json))
+        #expect(rest.serialised().count <= BoundedReply.mostBytes + 5_000)
+        let left = try (rest["reports"]?.arrayValue ?? []).map { try Report(json: $0) }
+        #expect(left.first?.at == 3_000 && left.suffix(2).map(\.app) == ["b", "a"])
+        #expect(rest["left_out"]?.intValue == Int64(tooMany.count - left.count))
+    }
+}
