@@ -315,6 +315,14 @@ let excluded = [
     "Web": ["Dashboard/browser"],
 ]
 
+/// For tests: the app of the conformance scenario in Swift, a program that writes until it is killed, and an example,
+/// which is a package of its own too.
+let testPrograms: [(String, [Target.Dependency], String)] = [
+    ("conformance-app", ["Linux", "TorporApp"], "Tests/Integration/Clients/Conformance/swift"),
+    ("store-writer", ["EventLoop", "Linux", "Store"], "Tests/StoreWriter"),
+    ("swift-notes", ["TorporApp"], "Examples/swift-notes/Sources/swift-notes"),
+]
+
 let package = Package(
     name: "torpor",
     products: [
@@ -385,24 +393,6 @@ let package = Package(
         .executableTarget(name: "torpor-test-app", path: "Tests/Support/torpor-test-app", linkerSettings: wholeStatic),
         // For tests: tries what a sandbox should withhold.
         .executableTarget(name: "sandbox-probe", path: "Tests/Support/sandbox-probe", linkerSettings: wholeStatic),
-        // For tests: the app of the conformance scenario in Swift.
-        .executableTarget(
-            name: "conformance-app",
-            dependencies: ["Linux", "TorporApp"],
-            path: "Tests/Integration/Clients/Conformance/swift"
-        ),
-        // For tests: writes until it is killed.
-        .executableTarget(
-            name: "store-writer",
-            dependencies: ["EventLoop", "Linux", "Store"],
-            path: "Tests/StoreWriter"
-        ),
-        // An example, which is a package of its own too: here for the tests.
-        .executableTarget(
-            name: "swift-notes",
-            dependencies: ["TorporApp"],
-            path: "Examples/swift-notes/Sources/swift-notes"
-        ),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11,
@@ -416,6 +406,7 @@ package.targets += modules.map { .target(name: $0, dependencies: $1) }
 package.targets += policies.map { name, uses in
     .target(name: name, dependencies: uses, path: "Plugins/\(name.dropLast("Policy".count))")
 }
+package.targets += testPrograms.map { .executableTarget(name: $0, dependencies: $1, path: $2) }
 package.targets += testSupport.map { .target(name: $0, dependencies: $1, path: "Tests/Support/\($0)") }
 package.targets += programs.map { name, uses in
     .executableTarget(name: name, dependencies: uses, linkerSettings: [sharedRuntime] + folded(name))
@@ -452,9 +443,7 @@ let withoutSwift: Set = [
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the
 /// compiler may look into the others for each, as it would if they were one module.
-let shell: Set = [
-    "Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor",
-]
+let shell: Set = ["Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor"]
 /// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
 /// rather than quick.
 let commands: Set = [
@@ -474,12 +463,10 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     if commands.contains(target.name) { flags.append("-Osize") }
     if shell.contains(target.name) { flags.append("-cross-module-optimization") }
     var settings: [SwiftSetting] = [.unsafeFlags(flags, release)]
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
-    settings.append(.enableUpcomingFeature("ExistentialAny"))
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
-    settings.append(.enableUpcomingFeature("MemberImportVisibility"))
-    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
-    settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
+    // https://github.com/swiftlang/swift-evolution, proposals 335, 444 and 409
+    for feature in ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"] {
+        settings.append(.enableUpcomingFeature(feature))
+    }
     // Without a name of its own a library contains the path at which it was linked.
     if target.path?.hasPrefix("Plugins/") ?? false {
         target.linkerSettings = [sharedRuntime, .unsafeFlags(["-Xlinker", "-soname=lib\(target.name).so"], release)]
@@ -489,9 +476,8 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     target.swiftSettings = settings
 }
 
-// Release builds are hardened: docs/security.md says how, scripts/check-hardening looks at what came of it. Packages that
-// use TorporApp, of which CLinux is a part, may have flags of this kind among their dependencies: SwiftPM refuses them only
-// below tools version 6.2.
+// Release builds are hardened: docs/security.md says how, scripts/check-hardening looks at what came of it. SwiftPM allows
+// these flags in dependencies, such as CLinux for users of TorporApp, from tools version 6.2 on.
 #if arch(x86_64)
 let controlFlow = "-fcf-protection"
 #else

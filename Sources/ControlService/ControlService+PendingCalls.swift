@@ -48,7 +48,8 @@ extension ControlService {
         var items: [PendingCall.Item] = []
         let inFront = selected.last
         let selected = inOrder(selected, request)
-        let takesAlong = request.verb == .stop || request.verb == .restart
+        let isRestart = request.verb == .restart
+        let takesAlong = request.verb == .stop || isRestart
         var stopped = DependentStops(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
             if app.tokens.standing(of: token) != .unknown {
@@ -70,8 +71,7 @@ extension ControlService {
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
-                guard request.verb == .restart, refusal == nil else { continue }
-                app.keepsStateWhenStopped = request.keepState ? true : nil
+                if isRestart, refusal == nil { app.keepsStateWhenStopped = request.keepState ? true : nil }
             }
             var item: PendingCall.Item
             do throws(RequestError) {
@@ -93,8 +93,7 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // Record the request's token, so that a repeated request is recognised, unless it was recorded together
-                // with a lifecycle change.
+                // Record the token, so that a repeated request is recognised, if no lifecycle change has recorded it.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
                 // If the app's launch waits until a policy allows it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
@@ -104,8 +103,7 @@ extension ControlService {
                 if app === inFront, Self.isForSight(request) { supervisor.desktop.raise(app) }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
-                    supervisor.policyManager?
-                        .asked(app, from: before.goal, to: machine.goal, isRestart: request.verb == .restart)
+                    supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal, isRestart: isRestart)
                 }
                 item = PendingCall.Item(
                     app: app.id,

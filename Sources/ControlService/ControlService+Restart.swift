@@ -17,7 +17,7 @@ extension ControlService {
             coordinator.machine(app.id).isAlive && app.tokens.standing(of: request.token) == .unknown
         }
         guard !request.force, !ended.isEmpty else { return carryOut(request, selected, for: peer, reply) }
-        let generations = ended.map { ($0, coordinator.machine($0.id).goalGeneration) }
+        let before = ended.map { ($0, coordinator.machine($0.id)) }
         findObstacles(ended.map { $0.next ?? $0.specification }) { [weak self] obstacles in
             guard let self else { return }
             var refusals = obstacles.mapValues {
@@ -25,12 +25,11 @@ extension ControlService {
             }
             // An app may have been removed from the configuration by now.
             let left = selected.filter { app in self.apps.contains { $0 === app } }
-            for (app, generation) in generations where left.contains(where: { $0 === app }) {
+            for (app, before) in before where left.contains(where: { $0 === app }) {
                 // If another request for the app came in between, that later request takes precedence: do not restart
-                // the app. If it was a restart too, this one joins it.
+                // the app. Another restart asks for the same, so this one joins or follows it.
                 let machine = self.coordinator.machine(app.id)
-                let isRestarting = machine.isWaitingToLaunch || machine.transition == .launching
-                guard machine.goalGeneration != generation, !isRestarting else { continue }
+                guard machine.goalGeneration != before.goalGeneration, machine.goal != before.goal else { continue }
                 refusals[app.name] = "is not restarted: another request came in between"
             }
             self.carryOut(request, left, refusals: refusals, for: peer, reply)

@@ -139,10 +139,9 @@ import Testing
     @Test("what happens while a job runs launches it once more, with rerun", arguments: [true, false])
     func rerun(reruns: Bool) throws {
         let folder = try TestFolder()
-        let events = try FakeEvents(
-            real: Self.web(folder, "changed = \"\(folder("f"))\", rerun = \(reruns)")
-                .replacing("signals = { didReceiveEvent = \"SIGUSR1\" }\npaths = [{ changed", with: "paths = [{ changed")
-        )
+        let toml = Self.web(folder, "changed = \"\(folder("f"))\", rerun = \(reruns)")
+        let hears = "signals = { didReceiveEvent = \"SIGUSR1\" }\n"
+        let events = try FakeEvents(real: toml.replacing(hears + "paths = [{ changed", with: "paths = [{ changed"))
         try hear(events, folder)
         try File.write(folder("f"), "1")
         try events.wait("it is launched", passing: .seconds(1)) { events.woken("web").count == 1 }

@@ -30,8 +30,7 @@ import TorporAPI
             let summary = try daemon.summary("job")
             #expect(summary.lastExit?.reason == "exit-success")
             #expect(summary.lastExit?.code == 0)
-            #expect(summary.restarts == 0)
-            #expect(summary.incarnation == 1)
+            #expect(summary.restarts == 0 && summary.incarnation == 1)
         }
     }
 
