@@ -162,10 +162,12 @@ struct PolicyNewTests {
     @Test("an installed program finds the kit beside it")
     func installed() throws {
         let folder = workshop.folder
-        for part in ["bin", "share/torpor"] {
+        for part in ["bin", "libexec/torpor", "share/torpor"] {
             try FileManager.default.createDirectory(atPath: folder + "/" + part, withIntermediateDirectories: true)
         }
-        #expect(try workshop.run("cp", [BuiltProducts.path("torpor"), folder + "/bin/torpor"]).status == 0)
+        for (name, place) in [("torpor", "/bin"), ("torpor-verbs", "/libexec/torpor")] {
+            #expect(try workshop.run("cp", [BuiltProducts.path(name), "\(folder)\(place)/\(name)"]).status == 0)
+        }
         // Without it there is none: nothing above the folder is Torpor's.
         let lost = try workshop.run(folder + "/bin/torpor", ["policy", "new", "kiosk"])
         #expect(lost.status == 1)

@@ -33,7 +33,15 @@ package final class ScriptedServer: @unchecked Sendable {
             try sayRaw(response.json.serialised() + [0])
         }
 
-        package func sayRaw(_ bytes: [UInt8]) throws { _ = try Sockets.send(socket.raw, bytes, wait: true) }
+        /// Sends all bytes, also if the client reads them slowly.
+        package func sayRaw(_ bytes: [UInt8]) throws {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = try Sockets.send(socket.raw, Array(rest), wait: true) ?? 0
+                if count == 0 { usleep(1_000) }
+                rest = rest.dropFirst(count)
+            }
+        }
 
         /// Waits until the client has gone.
         package func waitForClient() throws {

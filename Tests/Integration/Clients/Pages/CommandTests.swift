@@ -88,7 +88,7 @@ import TorporAPI
     }
 
     private static let files = [
-        "Procfile": "web: python3 -m http.server\n", "news.json": "{\"n\": 1}",
+        "Procfile": "web: python3 -m http.server\n", "news.json": "{\"n\": 1}", "notes.txt": "one\n",
         "supervisord.conf": "[program:a]\ncommand=/bin/sleep 1\n",
         "docker-compose.yml": "services:\n  a:\n    image: a\n",
         "compose.yml": "services:\n  a:\n    image: a\n", "start.sh": "docker run a\n",
