@@ -169,8 +169,9 @@ extension ProcessTree {
         return pids.allSatisfy(known.contains)
     }
 
-    /// Whether every process of the app is stopped, or is dying without having been continued. With `thoroughly`, also searches for new processes, which may
-    /// require reading all of /proc. Otherwise only the processes that were stopped are checked.
+    /// Whether every process of the app is stopped, or is dying without having been continued. With `thoroughly`, also
+    /// searches for new processes, which may require reading all of /proc. Otherwise only the processes that were
+    /// stopped are checked.
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {
             return stopped.allSatisfy { identity in

@@ -13,12 +13,11 @@
 
 // The last close of a descriptor that an app has stored, or of a socket that an app has a copy of, may block: a
 // lingering TCP socket, a file that keeps an unmounted filesystem of the app's alive, or a Unix socket with such
-// descriptors in its queue. So
-// neither the keeper nor the service manager may close it last: a forked child does, the closer. It inherits all
-// such descriptors that were released in a turn of the loop. The keeper closes its own copies, waits until the manager has handled the messages
-// that remove its copies, and closes a pipe, the gate. Then the closer closes the descriptors. How the keeper knows
-// what the manager has handled: a manager closes the pipe that comes with a message (BARRIER=1 of sd_notify(3)) when
-// it has read that message.
+// descriptors in its queue. So neither the keeper nor the service manager may close it last: a forked child does, the
+// closer. It inherits all such descriptors that were released in a turn of the loop. The keeper closes its own copies,
+// waits until the manager has handled the messages that remove its copies, and closes a pipe, the gate. Then the closer
+// closes the descriptors. How the keeper knows what the manager has handled: a manager closes the pipe that comes with
+// a message (BARRIER=1 of sd_notify(3)) when it has read that message.
 
 enum { CLOSERS = 64, OFTEN = 5000 };  // maximum number of closers; microseconds between signals
 
