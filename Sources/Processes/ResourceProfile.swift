@@ -41,6 +41,8 @@ extension ProcessTree {
 
     /// The processes that get a profile first. If the profile is new, notes the others, which get it later.
     private func takeFirst(_ given: GivenProfile, _ profile: StateProfile) -> [ProcessStat] {
+        // Without a cgroup, a list takes reading all of /proc.
+        if cgroupPath == nil, !isContainer, let members = stoppedMembers { return members }
         let listing = listing(atMost: mostAtOnce)
         let first = Set(listing.members.map(\.pid))
         let isNew = listing.leftOut > 0 && given.profile != profile
