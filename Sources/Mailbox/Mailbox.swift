@@ -89,8 +89,8 @@ public struct Mailbox: Sendable {
     /// Adds a message. `at` is in microseconds since 1970. `id` becomes the message's number, unless the message is
     /// combined with one that waits already.
     ///
-    /// A message of another app is also refused if its sender would have more than half of the mailbox, or of the URLs or
-    /// activities that may wait in it.
+    /// A message of another app is also refused if its sender would have more than half of the mailbox, or of the URLs
+    /// or activities that may wait in it.
     ///
     /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(
