@@ -46,9 +46,18 @@ struct MailboxVerb: ParsableCommand {
         let manager = try Manager(options)
         var request = MailboxRequest(app: app)
         request.drop = drop
-        let reply = try manager.call(.mailbox(request))
-        let status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
-        let missing = drop.filter { id in !status.mail.contains { $0.id == id } }
+        var reply = try manager.call(.mailbox(request))
+        var status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
+        // Of those that were dropped, the reply has only as many as it has room for.
+        let missing = status.hasMore ? [] : drop.filter { id in !status.mail.contains { $0.id == id } }
+        while status.hasMore, drop.isEmpty, let last = status.mail.last {
+            request.after = last.id
+            let part = try manager.call(.mailbox(request))
+            let next = try Manager.read { () throws(FieldError) in try MailboxStatus(json: part) }
+            status.mail += next.mail
+            status.hasMore = next.hasMore && !next.mail.isEmpty
+            reply = status.json
+        }
         show(status.mail, reply)
         if status.unhandled > 0, !options.json {
             let remedy = "‘torpor unhandled \(app)’ shows them"
@@ -56,7 +65,7 @@ struct MailboxVerb: ParsableCommand {
         }
         let taken = take ? status.mail.filter { !$0.inFlight }.map(\.id) : []
         if !taken.isEmpty {
-            request.drop = taken
+            (request.drop, request.after) = (taken, nil)
             try manager.call(.mailbox(request))
         }
         if let first = missing.first {
@@ -70,18 +79,25 @@ struct MailboxVerb: ParsableCommand {
 
     /// Shows the queued messages of the app that this process belongs to.
     private func showOwn() throws {
-        var request = TakeRequest()
-        request.keep = true
-        let reply = try AppSide.call(.take(request))
-        var mail = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("mail") { json throws(FieldError) in try MailInfo(json: json) }
+        var isMore = true
+        while isMore {
+            var request = TakeRequest()
+            request.keep = true
+            let reply = try AppSide.call(.take(request))
+            var mail = try Manager.read { () throws(FieldError) in
+                try Fields(reply).list("mail") { json throws(FieldError) in try MailInfo(json: json) }
+            }
+            if !drop.isEmpty { mail = mail.filter { drop.contains($0.id) } }
+            show(mail, ["mail": .array(mail.map(\.json))])
+            isMore = reply["more"]?.boolValue ?? false
+            guard take || !drop.isEmpty, !mail.isEmpty else { break }
+            request.max = 0
+            request.done = mail.map(\.id)
+            _ = try AppSide.call(.take(request))
+            // Only what was taken makes room for the rest.
+            if !take { break }
         }
-        if !drop.isEmpty { mail = mail.filter { drop.contains($0.id) } }
-        show(mail, ["mail": .array(mail.map(\.json))])
-        guard take || !drop.isEmpty, !mail.isEmpty else { return }
-        request.max = 0
-        request.done = mail.map(\.id)
-        _ = try AppSide.call(.take(request))
+        if isMore, !take { Complaint.say("other messages wait: --take takes and shows them all", .remark) }
     }
 
     private func show(_ mail: [MailInfo], _ reply: JSON) {
