@@ -14,6 +14,8 @@ package final class NotifySockets: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
+    /// When apps may store descriptors again; nil if they may.
+    var storesAgainAt: Duration?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -38,7 +40,10 @@ package final class NotifySockets: ShellRoom {
             } else if isHeard(received, app) {
                 supervisor.processControl.checkStillSuspended(app)
                 for warning in received.message.warnings { warn(app, warning) }
-                if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
+                if received.message.fdStore, received.hasDescriptors {
+                    if storesNow { return open(received, socket, app) }
+                    warn(app, "its descriptors were refused: what apps have stored before cannot be closed now")
+                }
                 take(received, [], app)
             } else if !received.message.barrier {
                 note(app, .unheard, text: "ignored a notification of process \(received.pid): not one of its own")
