@@ -5,6 +5,7 @@ import EventLoop
 import KeeperProtocol
 import Linux
 import Processes
+import SystemPackage
 
 /// Opens the file descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
 /// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt the
@@ -37,6 +38,8 @@ final class DescriptorReceiver {
     private var isThere = false
     private var isStuck = false
     private var waiting: Request?
+    /// Whether the request was sent.
+    private var isSent = false
 
     private enum Request {
         case open(Completion)
@@ -76,7 +79,7 @@ final class DescriptorReceiver {
     }
 
     private func request(_ request: Request, _ datagrams: Descriptor) {
-        waiting = request
+        (waiting, isSent) = (request, false)
         guard !isStuck else {
             return supervisor.loop.later { [weak self] in
                 self?.finish(
@@ -95,9 +98,10 @@ final class DescriptorReceiver {
     }
 
     private func ask() {
-        guard let waiting else { return }
+        guard let waiting, !isSent else { return }
         if requests == nil, !isThere { start() }
         guard let requests else { return }
+        isSent = true
         _ = try? Sockets.send(requests.raw, [waiting.byte])
     }
 
