@@ -118,8 +118,8 @@ import TorporAPI
     /// writes that back: whoever lets go of the file waits for ever, though it never opened it.
     private static let writtenBack =
         silentFile
-            .replacing("if code == 25 and pid != main:", with: "if code in (4, 16, 20):")
-            .replacing("7, 31, 0, 0, 16, 12,", with: "7, 31, 0, 1 << 16, 16, 12,")
+        .replacing("if code == 25 and pid != main:", with: "if code in (4, 16, 20):")
+        .replacing("7, 31, 0, 0, 16, 12,", with: "7, 31, 0, 1 << 16, 16, 12,")
 
     @Test(
         "A datagram with the last reference to a file that waits for ever holds nobody but what the app sends after it",
