@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Varlink
+
 /// How much of a mailbox the messages of each sender take. An app may fill at most half of another app's mailbox, and
 /// have at most half of the URLs and of the activities that may wait there, so that there is room for other senders.
 /// The instances of an app count as one sender.
