@@ -61,7 +61,7 @@ final class LogFollower: OutputFollower {
         if !reply.more {
             query.count = min(query.count ?? .max, LogReader.mostLines)
             // As JSON, no line is shorter than in the file.
-            query.bytes = LogFollower.bytesOfReply
+            query.bytes = BoundedReply.mostBytes
         }
         self.reader = reader
         self.query = query
