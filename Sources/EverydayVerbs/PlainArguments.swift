@@ -38,6 +38,9 @@ package struct PlainArguments {
         case "events": PlainEvents(words).map { events in { try events.run() } }
         case "history": PlainHistory(words).map { history in { try history.run() } }
         case "signal": PlainSignal(words).map { signal in { try signal.run() } }
+        case "post": PlainPost(words).map { post in { try post.run() } }
+        case "mailbox": PlainMailbox(words).map { mailbox in { try mailbox.run() } }
+        case "app": PlainAppVerb.verb(words)
         default: PlainVerb(verb, words).map { verb in { try verb.run() } }
         }
     }

@@ -12,6 +12,9 @@ struct PlainWords {
     private(set) var operands: [String] = []
     private var rest: ArraySlice<String>
 
+    /// Whether no word is about the supervisor, which verbs of `torpor app` do not ask.
+    var isForApps: Bool { options.socket == nil && !options.verbose }
+
     init?(_ words: ArraySlice<String>, _ take: Taker = { _, _ in false }) {
         rest = words
         while let word = rest.popFirst() {
@@ -22,7 +25,7 @@ struct PlainWords {
                 guard let path = value() else { return nil }
                 options.socket = path
             default:
-                if !word.isEmpty, !word.hasPrefix("-") {
+                if Self.isValue(word) {
                     operands.append(word)
                 } else if !take(word, &self) {
                     return nil
@@ -34,9 +37,12 @@ struct PlainWords {
     /// The value of the option that was read last; nil if there is none, or if only the parser can tell it from another
     /// option.
     mutating func value() -> String? {
-        guard let value = rest.popFirst(), !value.isEmpty, !value.hasPrefix("-") else { return nil }
+        guard let value = rest.popFirst(), Self.isValue(value) else { return nil }
         return value
     }
+
+    /// A lone `-` stands for standard input or output.
+    private static func isValue(_ word: String) -> Bool { !word.isEmpty && (!word.hasPrefix("-") || word == "-") }
 
     /// Sets a field to the value of the option that was read last. Returns whether it has a valid one.
     mutating func set<Value>(_ field: inout Value?, _ valid: (String) -> Value?) -> Bool {

@@ -67,13 +67,8 @@ struct AppArgument: ParsableArguments {
     )
     var app: String
 
-    /// Whether the text is the name of one app, and neither a glob nor a tag.
-    static func isName(_ text: String) -> Bool {
-        !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
-    }
-
     func validate() throws {
-        guard Self.isName(app) else {
+        guard AppName.isOne(app) else {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
     }
@@ -91,6 +86,25 @@ struct TimeLimit: ExpressibleByArgument {
 
 extension TimeLimit {
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
+}
+
+/// A duration in the syntax of configurations, or `none`.
+struct TimeLimitOrNone: ExpressibleByArgument {
+    package let duration: Duration?
+
+    init?(argument: String) {
+        if argument == "none" {
+            duration = nil
+        } else if let given = try? Quantity.duration(argument) {
+            duration = given
+        } else {
+            return nil
+        }
+    }
+
+    init(_ duration: Duration) { self.duration = duration }
+
+    var defaultValueDescription: String { duration.map { Quantity.text($0) } ?? "none" }
 }
 
 extension PointInTime: ExpressibleByArgument {}
