@@ -15,9 +15,9 @@ package struct PlainOptions: Sendable {
     }
 }
 
-/// Parses simple command lines of the verbs that shell prompts, loops, scripts, probes and apps call often. The argument
-/// parser would take longer than the rest of such a command. Command lines with other options or with mistakes are
-/// left to the parser.
+/// Parses simple command lines of the verbs that shell prompts, loops, scripts, probes and apps call often. The
+/// argument parser would take longer than the rest of such a command. Command lines with other options or with mistakes
+/// are left to the parser.
 package struct PlainArguments {
     /// Runs the verb.
     package let run: () throws -> Void

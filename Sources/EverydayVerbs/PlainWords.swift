@@ -3,8 +3,8 @@
 /// The words behind a verb, read without the argument parser. Options that few use, and mistakes, are not read: such a
 /// command line is left to the parser, which also says what is wrong with it.
 struct PlainWords {
-    /// Reads an option that not every verb has; false if it is unknown, or its value is missing or wrong. `--utc` is only
-    /// accepted: ``Times/zone`` reads it from the command line itself.
+    /// Reads an option that not every verb has; false if it is unknown, or its value is missing or wrong. `--utc` is
+    /// only accepted: ``Times/zone`` reads it from the command line itself.
     typealias Taker = (_ option: String, _ words: inout PlainWords) -> Bool
 
     private(set) var options = PlainOptions()

@@ -10,21 +10,22 @@ import TorporAPI
     private static let toml = """
         [apps.a]
         exec = ["/bin/sh", "-c", "echo one; exec sleep 1000"]
-        topics = { news = {} }
+        topics = { news = "all" }
+        accepts_from = ["script"]
 
         [apps.script]
         exec = ["/bin/sh", "@D/script.sh"]
         launch = "on-demand"
-        topics = { news = {} }
         environment = { TORPOR = "@D/alone/torpor" }
 
         [apps.told]
-        exec = [
-            "@D/alone/torpor", "app", "delegate", "--on", "didFinishLaunching=echo told >>@D/rec.told", "--",
-            "/bin/sleep", "1000",
-        ]
+        exec = ["/bin/sh", "@D/told.sh"]
         ready = "delegate"
         launch = "on-demand"
+        """
+
+    private static let told = """
+        exec @D/alone/torpor app delegate --on 'didFinishLaunching=echo told >>@D/rec.told' -- /bin/sleep 1000
         """
 
     /// What an app's script calls; each verb is followed by its exit status.
@@ -38,7 +39,7 @@ import TorporAPI
         run app state save @D/script.sh --json
         run app state restore @D/restored
         run app state discard
-        run post script news --payload '[1]' --no-wake
+        run post a news --payload '[1]' --no-wake
         run mailbox --take
         run app badge 1
         echo done >>@D/statuses
@@ -57,7 +58,7 @@ import TorporAPI
 
     @Test("so torpor-verbs is not needed for it")
     func verbs() throws {
-        try withDaemon(Self.toml, files: ["script.sh": Self.script]) { daemon in
+        try withDaemon(Self.toml) { daemon in
             let torpor = try Self.alone(daemon)
             func run(_ words: [String]) throws -> (code: Int32, output: String) {
                 try Spawn.run([torpor] + words + ["--socket", daemon.socket])
@@ -80,7 +81,8 @@ import TorporAPI
 
     @Test("in an app too")
     func app() throws {
-        try withDaemon(Self.toml, files: ["script.sh": Self.script]) { daemon in
+        let files = ["script.sh": Self.script, "told.sh": Self.told]
+        try withDaemon(Self.toml, files: files) { daemon in
             let torpor = try Self.alone(daemon)
             try daemon.done(.start, "script")
             let path = daemon.directory + "/statuses"
@@ -107,6 +109,7 @@ import TorporAPI
             func run(_ words: [String]) throws -> (code: Int32, output: String) {
                 try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
             }
+            try daemon.waitFor("a", "active")
             try daemon.eventually("its output is in the log") { try run(["logs", "a"]).output == "one\n" }
             // Only the parser takes an option and its value as one word.
             for (plain, parsed) in [
@@ -116,9 +119,12 @@ import TorporAPI
                 (["events", "a", "-n4"], ["events", "a", "--lines=4"]),
                 (["events", "a", "--json", "-n", "4"], ["events", "a", "--json", "--lines=4"]),
                 (["history", "a", "-n", "4"], ["history", "a", "--lines=4"]),
-                (["history", "--json", "--since", "1h"], ["history", "--json", "--since=1h"]),
+                (["history", "a", "--json", "--since", "1h"], ["history", "a", "--json", "--since=1h"]),
                 (["wait", "a", "--for", "active"], ["wait", "a", "--for=active"]),
-                (["wait", "a", "--for", "suspended", "--timeout", "10ms"], ["wait", "a", "--for=suspended", "--timeout=10ms"]),
+                (
+                    ["wait", "a", "--for", "suspended", "--timeout", "10ms"],
+                    ["wait", "a", "--for=suspended", "--timeout=10ms"]
+                ),
                 (["post", "a", "news", "--coalesce", "latest"], ["post", "a", "news", "--coalesce=latest"]),
                 (["mailbox", "a", "--drop", "1000000"], ["mailbox", "a", "--drop=1000000"]),
             ] {
