@@ -34,7 +34,7 @@ package struct PlainMailbox {
             }
             return true
         }
-        guard let line = read, line.operands.count <= 1, line.operands.allSatisfy(AppName.isOne) else { return nil }
+        guard let line = read, line.operands.count <= 1, line.operands.allSatisfy(AppWord.isName) else { return nil }
         self.init(app: line.operands.first, take: take, drop: drop, options: line.options)
     }
 

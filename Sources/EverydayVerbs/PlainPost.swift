@@ -34,7 +34,7 @@ package struct PlainPost {
             }
             return true
         }
-        guard let line = read, line.operands.count == 2, AppName.isOne(line.operands[0]) else { return nil }
+        guard let line = read, line.operands.count == 2, AppWord.isName(line.operands[0]) else { return nil }
         request.app = line.operands[0]
         request.topic = line.operands[1]
         self.init(request, payload: payload, options: line.options)

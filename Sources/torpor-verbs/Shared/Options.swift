@@ -68,7 +68,7 @@ struct AppArgument: ParsableArguments {
     var app: String
 
     func validate() throws {
-        guard AppName.isOne(app) else {
+        guard AppWord.isName(app) else {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
     }

@@ -92,7 +92,7 @@ struct ActivityContinue: ParsableCommand {
             throw ValidationError("the document says whose activity it is: leave out --from")
         }
         for (name, app) in [("to", to), ("from", from)] {
-            if let app, !AppName.isOne(app) {
+            if let app, !AppWord.isName(app) {
                 throw ValidationError("“\(app)” can be many apps, and --\(name) takes one: write its name")
             }
         }

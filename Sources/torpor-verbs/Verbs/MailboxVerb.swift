@@ -32,7 +32,7 @@ struct MailboxVerb: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if let app, !AppName.isOne(app) {
+        if let app, !AppWord.isName(app) {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         if take, !drop.isEmpty { throw ValidationError("--take takes all, --drop only some: choose one") }

@@ -51,7 +51,7 @@ struct Unhandled: ParsableCommand {
         let ways = [follow, show != nil, !replay.isEmpty, !drop.isEmpty, dropAll].count { $0 }
         if ways > 1 { throw ValidationError("--follow, --show, --replay, --drop and --drop-all: choose one") }
         if to != nil, replay.isEmpty { throw ValidationError("--to goes with --replay") }
-        if let to, !AppName.isOne(to) {
+        if let to, !AppWord.isName(to) {
             throw ValidationError("“\(to)” can be many apps, and --to takes one: write its name")
         }
         if !apps.apps.isEmpty, show != nil || !replay.isEmpty || !drop.isEmpty {
