@@ -68,7 +68,7 @@ import TorporAPI
                 ["health", "a", "--timeout", "60s"], ["logs", "a", "-n", "5", "-t", "--utc"],
                 ["logs", "a", "--since", "1h", "--grep", "one"], ["events", "a", "-n5"],
                 ["history", "a", "--since", "1h"], ["signal", "WINCH", "a"],
-                ["post", "a", "news", "--payload", "{}", "--key", "k"], ["mailbox", "a"], ["stop", "a"],
+                ["post", "a", "news", "--payload", "{}", "--no-wake"], ["mailbox", "a"], ["stop", "a"],
                 ["reset", "a"], ["start", "a"], ["force-quit", "a", "--timeout", "60s"],
             ] {
                 let (code, output) = try run(words)
