@@ -63,14 +63,15 @@ import TorporAPI
             func run(_ words: [String]) throws -> (code: Int32, output: String) {
                 try Spawn.run([torpor] + words + ["--socket", daemon.socket])
             }
-            for words in [
+            let lines: [[String]] = [
                 ["list"], ["status", "a", "--utc"], ["wait", "a", "--for", "active", "--timeout", "60s"],
                 ["health", "a", "--timeout", "60s"], ["logs", "a", "-n", "5", "-t", "--utc"],
                 ["logs", "a", "--since", "1h", "--grep", "one"], ["events", "a", "-n5"],
                 ["history", "a", "--since", "1h"], ["signal", "WINCH", "a"],
                 ["post", "a", "news", "--payload", "{}", "--no-wake"], ["mailbox", "a"], ["stop", "a"],
                 ["reset", "a"], ["start", "a"], ["force-quit", "a", "--timeout", "60s"],
-            ] {
+            ]
+            for words in lines {
                 let (code, output) = try run(words)
                 #expect(code == 0, "\(words): \(output)")
             }
@@ -112,7 +113,7 @@ import TorporAPI
             try daemon.waitFor("a", "active")
             try daemon.eventually("its output is in the log") { try run(["logs", "a"]).output == "one\n" }
             // Only the parser takes an option and its value as one word.
-            for (plain, parsed) in [
+            let pairs: [(plain: [String], parsed: [String])] = [
                 (["logs", "a", "-n", "1"], ["logs", "a", "--lines=1"]),
                 (["logs", "-t", "--utc", "--grep", "n"], ["logs", "-t", "--utc", "--grep=n"]),
                 (["logs", "a", "--json", "--since", "1h"], ["logs", "a", "--json", "--since=1h"]),
@@ -127,7 +128,8 @@ import TorporAPI
                 ),
                 (["post", "a", "news", "--coalesce", "latest"], ["post", "a", "news", "--coalesce=latest"]),
                 (["mailbox", "a", "--drop", "1000000"], ["mailbox", "a", "--drop=1000000"]),
-            ] {
+            ]
+            for (plain, parsed) in pairs {
                 let (one, other) = (try run(plain), try run(parsed))
                 #expect(one.code == other.code && one.output == other.output, "\(plain): \(one), \(other)")
             }
