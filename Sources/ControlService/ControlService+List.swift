@@ -42,9 +42,9 @@ extension ControlService {
         }
     }
 
-    /// Whether the app's memory and processor time must be read again. Values expire after 1 s, or 1 ms for each process,
-    /// because reading them takes longer the more processes there are. Values read less than 1 s after the launch expire
-    /// sooner, after the time that the app had run by then, because values change fast after a launch.
+    /// Whether the app's memory and processor time must be read again. Values expire after 1 s, or 1 ms for each
+    /// process, because reading them takes longer the more processes there are. Values read less than 1 s after the
+    /// launch expire sooner, after the time that the app had run by then, because values change fast after a launch.
     static func isUsageOld(_ run: Incarnation, _ now: Duration) -> Bool {
         let processes = run.usage.processes
         guard processes > 0, let sampledAt = run.sampledAt else { return true }

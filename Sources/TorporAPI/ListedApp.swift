@@ -49,7 +49,7 @@ extension ListedApp {
     @inlinable
     public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
 
-    // This and what it calls is inlinable: called by way of protocols, it would take much longer for each app of a list.
+    // This and what it calls is inlinable: by way of protocols, it would take much longer for each app of a list.
     @inlinable
     func addMembers(to members: inout some JSONMembers & ~Copyable) {
         members.add("name", name)

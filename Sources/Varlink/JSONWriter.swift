@@ -112,8 +112,8 @@ public struct JSONWriter: ~Copyable {
         static var emptyObject: ShortValue { ShortValue(bytes: 0x7d7b, count: 2) }
     }
 
-    /// Begins a member of an object: its name and the colon, after a comma unless it is the first. Adds its value too if
-    /// that is short, in the same word as the end of the name.
+    /// Begins a member of an object: its name and the colon, after a comma unless it is the first. Adds its value too
+    /// if that is short, in the same word as the end of the name.
     mutating func begin(_ name: StaticString, _ value: ShortValue = .nothing) {
         let length = name.utf8CodeUnitCount
         var place = room(length + 10)
