@@ -130,7 +130,10 @@ import Varlink
                 #expect(throws: JSONError.self) { try JSON.parse(Array(text.utf8)[..<end]) }
             }
         }
-        for twice in [#"{"ab":1,"c":2,"ab":3}"#, #"{"ab":1,"ab":2}"#, #"{"ab":1,"d":2,"ab":3}"#, #"{"ab":1,"d":2,"d":3}"#] {
+        let twices = [
+            #"{"ab":1,"c":2,"ab":3}"#, #"{"ab":1,"ab":2}"#, #"{"ab":1,"d":2,"ab":3}"#, #"{"ab":1,"d":2,"d":3}"#,
+        ]
+        for twice in twices {
             #expect(throws: JSONError.self) { try JSON.parse(#"[{"ab":1,"c":2},"# + twice + "]") }
         }
     }
