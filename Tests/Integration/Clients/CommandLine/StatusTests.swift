@@ -187,6 +187,27 @@ import Varlink
         }
     }
 
+    @Test("status shows each process below its parent")
+    func processes() throws {
+        let script = "sh -c 'sleep 1000 & wait' & sleep 2000 & wait"
+        try withDaemon("[apps.tree]\nexec = [\"/bin/sh\", \"-c\", \"\(script)\"]\n") { daemon in
+            var lines: [String] = []
+            try daemon.eventually("all processes are there") {
+                let text = try page(daemon, ["status", "tree"]).output
+                lines = text.components(separatedBy: "\nprocesses:\n").last?.components(separatedBy: "\n") ?? []
+                return lines.count { $0.hasSuffix(" sleep 1000") || $0.hasSuffix(" sleep 2000") } == 2
+            }
+            let pid = try #require(try daemon.summary("tree").pid)
+            #expect(lines[0].hasPrefix("  \(pid) ") && lines[0].contains("/bin/sh -c sh -c"), "\(lines)")
+            func indent(_ end: String) throws -> Int {
+                try #require(lines.first { $0.hasSuffix(end) }).prefix { $0 == " " }.count
+            }
+            #expect(try indent(" sleep 1000") == 6 && indent(" sleep 2000") == 4, "\(lines)")
+            let inner = try #require(lines.firstIndex { $0.hasSuffix(" sleep 1000") })
+            #expect(lines[inner - 1].hasPrefix("    ") && lines[inner - 1].contains("sh -c sleep 1000"), "\(lines)")
+        }
+    }
+
     @Test("says of one in the background who suspends it; the end of what woke it is an event")
     func suspenders() throws {
         try withDaemon(Self.web("wake_on_connect = true"), files: ["web.py": Servers.web]) { daemon in
