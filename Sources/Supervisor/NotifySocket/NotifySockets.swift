@@ -35,7 +35,7 @@ package final class NotifySockets: ShellRoom {
         // one dies before that.
         for _ in 0..<limit {
             guard let received = socket.peek() else { return }
-            if app.handledDatagram == HandledDatagram(received, socket) {
+            if received.hasDescriptors, app.handledDatagram == HandledDatagram(received, socket) {
                 // Only its removal is left.
             } else if isHeard(received, app) {
                 supervisor.processControl.checkStillSuspended(app)
@@ -57,7 +57,6 @@ package final class NotifySockets: ShellRoom {
     /// so.
     private func drop(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) -> Bool {
         guard received.hasDescriptors else {
-            app.handledDatagram = nil
             socket.drop(received)
             return true
         }
