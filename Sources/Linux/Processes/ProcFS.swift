@@ -122,22 +122,9 @@ public enum ProcFS {
     }
 
     private static func statFile(_ path: UnsafePointer<CChar>) throws(Errno) -> ProcessStat {
-        let stat = try withShortFile(path) { ProcessStat(parsing: $0) }
+        let stat = try File.withKernelFile(at: path, buffer: File.shortFile) { ProcessStat(parsing: $0) }
         guard let stat else { throw .noSuchProcess }
         return stat
-    }
-
-    /// Reads a file of at most 1,000 bytes with one read(2), as the kernel writes most files of a process.
-    static func withShortFile<T>(
-        _ path: UnsafePointer<CChar>,
-        _ body: (UnsafeRawBufferPointer) -> T
-    ) throws(Errno) -> T {
-        let fd = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
-        defer { Glibc.close(fd) }
-        return try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer throws(Errno) -> T in
-            let count = try call { Glibc.read(fd, buffer.baseAddress, buffer.count) }
-            return body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        }
     }
 
     /// The ids of a process's threads.
