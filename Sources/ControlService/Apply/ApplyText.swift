@@ -91,7 +91,9 @@ extension Apply.Entry {
         }
         // If a change is too long to show, its text ends with the word "changed" already: do not say it twice.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
-        if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
+        if let launch = list(.launch) {
+            parts.append((launch.hasPrefix("changed ") ? launch : "changed " + launch) + " (from the next launch on)")
+        }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
         return parts.joined(separator: "; ")
     }

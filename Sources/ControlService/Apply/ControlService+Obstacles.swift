@@ -82,11 +82,16 @@ extension ControlService {
             outdated.contains(next.name)
                 && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
         }
+        let launchOnly = new.apps.filter { next in
+            guard let id = coordinator.id(of: next.name), let digest = apps[id].recoveredDigest else { return false }
+            return next.needsNoRestart(after: digest)
+        }
         return Apply(
             request,
             from: runningConfiguration,
             to: new,
             outdated: outdated,
+            launchOnly: Set(launchOnly.map(\.name)),
             takenBack: Set(back.map(\.name)),
             obstacles: obstacles
         )
