@@ -133,6 +133,9 @@ struct Apply {
         return wasInside ? .movesOut : .regainsTemplate
     }
 
+    /// What apps that are removed lose with it, by name: `2 settings and 1 message`. Apps that have nothing are left out.
+    var belongings: [String: String] = [:]
+
     /// What the apply does to one app.
     struct Entry {
         var name: String
@@ -151,6 +154,8 @@ struct Apply {
         var isDown = false
         /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
+        /// What the app loses if it is removed, as in ``Apply/belongings``.
+        var belongings: String?
         /// Why the running app is not restarted although the request wants it; otherwise nil.
         var obstacle: String?
         var launch: LaunchMode = .onDemand
@@ -217,6 +222,7 @@ struct Apply {
                     entry.isDown = down.contains(change.name)
                     entry.isReplaced = isReplaced(change.name, chosen) && entry.mayBeReplaced
                     entry.scene = scenes[change.name]
+                    entry.belongings = belongings[change.name]
                     return entry.applied(message: entry.preview)
                 },
             supervisor: diff.supervisor.map(KeyChangeInfo.init),

@@ -32,8 +32,9 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "has its template again"
         case .removed:
-            guard isAlive else { return "removed" }
-            return isWaiting ? "removed, terminated" : "removed, is being terminated"
+            let lost = belongings.map { ", with its \($0)" } ?? ""
+            guard isAlive else { return "removed" + lost }
+            return "removed" + lost + (isWaiting ? ", terminated" : ", is being terminated")
         case .added:
             if launch == .onDemand { return "added, not launched (launch = \"on-demand\")" }
             if let leftAlone { return "added, not launched: \(leftAlone)" }
@@ -55,7 +56,9 @@ extension Apply.Entry {
             return isAlive ? text + "; would be terminated" : text
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "would have its template again"
-        case .removed: return isAlive ? "would be removed and terminated" : "would be removed"
+        case .removed:
+            let lost = belongings.map { ", with its \($0)" } ?? ""
+            return (isAlive ? "would be removed and terminated" : "would be removed") + lost
         case .added:
             switch launch {
             case .foreground: return "would be added and launched"
