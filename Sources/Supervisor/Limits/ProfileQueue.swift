@@ -217,7 +217,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
     private func setProfileState(_ app: AppRuntime, _ state: AppState) {
         guard app.run.profileState != state else { return }
         app.run.profileState = state
-        supervisor.record(app)
+        supervisor.recordProfile(of: app)
     }
 }
 

@@ -161,8 +161,7 @@ package struct AppRecord {
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
         times.asleep = max(.zero, asleep)
-        let code = record.take(UInt8.self)
-        profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+        profileState = Self.state(of: record.take(UInt8.self))
         launch = LaunchMoments(from: &record)
         let message = record.take(UInt8.self)
         missedMessage = message > 0 ? Message(number: message - 1) : nil
@@ -178,7 +177,17 @@ package struct AppRecord {
         message.map { $0.number + 1 } ?? 0
     }
 
-    private static func code(of state: AppState?) -> UInt8 {
+    /// Takes over what was recorded after the record was written (``Supervisor/recordProfile(of:)``).
+    mutating func amend(_ code: UInt8?) {
+        if let code { profileState = Self.state(of: code) ?? profileState }
+    }
+
+    private static func state(of code: UInt8) -> AppState? {
+        AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+    }
+
+    /// The code of a state whose profile was applied; 0 for none.
+    static func code(of state: AppState?) -> UInt8 {
         switch state {
         case nil, .notRunning: 0
         case .inactive: 1
