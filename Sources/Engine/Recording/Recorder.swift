@@ -68,19 +68,18 @@ public final class Recorder {
         func bounded(_ text: String) -> String {
             app == nil ? text : Readable.bounded(text, to: Self.longestText)
         }
-        let record = events.append(
-            EventRecord(
-                at: Clock.realtimeMicroseconds(),
-                app: app?.name,
-                incarnation: run,
-                kind: kind.category,
-                from: from,
-                to: to,
-                text: bounded(text),
-                reason: reason.map(bounded),
-                details: details
-            )
+        var record = EventRecord(
+            at: Clock.realtimeMicroseconds(),
+            app: app?.name,
+            incarnation: run,
+            kind: kind.category,
+            from: from,
+            to: to,
+            text: bounded(text),
+            reason: reason.map(bounded),
+            details: details
         )
+        events.append(&record)
         keepEvent(StoredEvent(record))
         counters.noted(kind, from: from, to: to, reason: reason)
         if kind == .launched { app?.counters.launches &+= 1 }
