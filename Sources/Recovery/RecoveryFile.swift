@@ -33,8 +33,8 @@ import WireText
 ///      0  64  name of the app, NUL at its end; empty: the slot is free
 ///     64   4  whether there is a record: 0 or 1
 ///     68   4  actions that are not carried out yet (bits of the owner)
-///     72   4  an amendment of the record: a byte of the owner, above the low 24 bits of the record's checksum. It counts
-///             only together with the record that has this checksum; 0: there is none
+///     72   4  an amendment of the record: a byte of the owner, above the low 24 bits of the record's checksum. It
+///             counts only together with the record that has this checksum; 0: there is none
 ///     80   …  the record: 4 bytes checksum, 4 bytes length, the bytes
 ///
 /// A record is first written to the header. It becomes valid when the header names its slot, and is then copied to the
@@ -335,9 +335,9 @@ public final class RecoveryFile {
         mapping.publish(undone, at: offset(of: slot) + 68)
     }
 
-    /// Adds a byte, which must not be 0, to the slot's record, in a hundredth of the time that writing the record takes.
-    /// It replaces the byte that was added before, and ends when the record is written again. Returns false if the slot
-    /// has no record.
+    /// Adds a byte, which must not be 0, to the slot's record, in a hundredth of the time that writing the record
+    /// takes. It replaces the byte that was added before, and ends when the record is written again. Returns false if
+    /// the slot has no record.
     public func amend(_ slot: Int, _ byte: UInt8) -> Bool {
         guard let place = place(in: slot) else { return false }
         let sum = mapping.bytes.load(fromByteOffset: place, as: UInt32.self)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Memory for the texts of one statement at a time. SQLite reads them here until the statement is reset, so that it need
-/// not allocate memory for each.
+/// Memory for the texts of one statement at a time. SQLite reads them here until the statement is reset, so that it
+/// need not allocate memory for each.
 final class BoundTexts {
     /// Enough for the texts of most events; a statement with longer ones allocates memory for these.
     static let capacity = 2_048

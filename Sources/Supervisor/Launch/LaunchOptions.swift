@@ -49,7 +49,7 @@ struct LaunchOptions {
     }
 
     private var payload: JSON {
-        guard let payload = event?.mail?.payload, payload.serialised().count <= Self.longestPayload else { return .null }
-        return payload
+        guard let payload = event?.mail?.payload else { return .null }
+        return payload.serialised().count <= Self.longestPayload ? payload : .null
     }
 }
