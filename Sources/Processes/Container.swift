@@ -48,6 +48,19 @@ extension ProcessTree {
         return switches.flatMap { $0 }.flatMap { UInt64($0) }
     }
 
+    /// A pidfd of the container's first process, readable once that has ended; nil if it has ended and was reaped.
+    public func openFirstInContainer() throws(Errno) -> Descriptor? {
+        do throws(Errno) {
+            if let first = insideContainer.first { return try first.open() }
+            // Without descriptors or memory, no process would be found either.
+            _ = try ProcFS.children(leader.pid)
+            return nil
+        } catch {
+            if error.isGone { return nil }
+            throw error
+        }
+    }
+
     /// Kills the container's first process with SIGKILL. The kernel then kills all other processes of the container.
     public func killFirstInContainer() {
         for first in insideContainer { _ = try? send(Signal.kill, to: first) }

@@ -251,6 +251,7 @@ package final class ProcessControl: ShellRoom {
 
     /// Kills the app's processes repeatedly until they are gone.
     func kill(_ app: AppRuntime) {
+        supervisor.shares.raiseToEnd(app)
         app.run.passDelay = .milliseconds(1)
         sweep(app)
     }
@@ -263,6 +264,7 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
+        supervisor.shares.raiseToEnd(app)
         let number = supervisor.launcher.containers.stopSignal(of: app)
         if !tree.isContainer, let crowd = tree.crowd {
             app.run.remains = crowd.count
