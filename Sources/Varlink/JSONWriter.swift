@@ -99,6 +99,7 @@ public struct JSONWriter: ~Copyable {
     }
 
     /// Begins a member of an object: its name and the colon, after a comma unless it is the first.
+    @usableFromInline
     mutating func begin(_ name: StaticString) {
         let length = name.utf8CodeUnitCount
         var place = room(length + 4)
