@@ -56,29 +56,30 @@ package struct AppRecord {
     }
 
     package init(of app: AppRuntime) {
-        leader = app.run.tree?.leader
-        main = app.run.tree?.main
-        launchedAt = app.run.launchedAt
-        errno = app.run.saidErrno
-        isReloading = app.run.isReloading
-        hasCgroup = app.run.tree?.cgroupPath != nil
+        let run = app.run
+        leader = run.tree?.leader
+        main = run.tree?.main
+        launchedAt = run.launchedAt
+        errno = run.saidErrno
+        isReloading = run.isReloading
+        hasCgroup = run.tree?.cgroupPath != nil
         outdatedDigest = app.outdatedDigest
         wasCutShort = app.wasCutShort ?? false
         tokens = app.tokens
         lastExit = app.lastExit
-        missedDeadline = app.run.missed?.deadline
+        missedDeadline = run.missed?.deadline
         goalOfPerson = app.kept.goalOfPerson
-        status = app.run.statusText
+        status = run.statusText
         times = app.times
-        profileState = app.run.profileState
-        launch = LaunchMoments(of: app.run.timeline)
-        missedMessage = app.run.missed?.message
+        profileState = run.profileState
+        launch = LaunchMoments(of: run.timeline)
+        missedMessage = run.missed?.message
         restoration = app.restoration
         keepsState = app.keepsStateWhenStopped == true
         isSentAway = app.sentAwayBy != nil
         wasKilledAsleep = app.wasKilledAsleep == true
-        wasWokenUntraced = app.run.wasWokenUntraced
-        container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
+        wasWokenUntraced = run.wasWokenUntraced
+        container = run.tree?.isContainer == true ? run.container ?? ContainerRun() : nil
     }
 
     package func encode(into record: inout RecordWriter) {
