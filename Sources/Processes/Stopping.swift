@@ -33,14 +33,6 @@ enum StopState {
         }
     }
 
-    /// Whether a process is stopped. If it is not, this does not find out whether it is dying, for which the kernel
-    /// would have to print its whole status.
-    static func isStopped(_ pid: Int32) -> Bool {
-        guard let stat = try? ProcFS.stat(pid) else { return false }
-        guard stat.threads == 1, stat.state != "D" else { return ofThreads(pid) == .stopped }
-        return stat.state == "T" || stat.state == "t"
-    }
-
     /// The state of a process, judged by its `stat`. The threads are read only if the process has several or is in
     /// state D.
     static func of(_ stat: ProcessStat) -> StopState {
@@ -114,10 +106,9 @@ extension ProcessTree {
             read = nil
             let members = listing.members
             settled.formUnion(spared(among: members))
-            var leadState: StopState?
-            if isFirst == nil, stopped.isEmpty {
-                leadState = members.first { Identity($0) == lead }.map(StopState.of)
-                isFirst = (leadState ?? StopState.of(lead.pid)) == .running
+            if isFirst == nil {
+                let first = members.first { Identity($0) == lead }
+                isFirst = stopped.isEmpty && (first.map(StopState.of) ?? StopState.of(lead.pid)) == .running
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
             // A process that ended since the last listing may have forked just before, so list once more. If a process
@@ -133,7 +124,7 @@ extension ProcessTree {
             var waiting: [Identity] = []
             for member in unknown {
                 let identity = Identity(member)
-                switch identity == lead ? leadState ?? StopState.of(member) : StopState.of(member) {
+                switch StopState.of(member) {
                 case .ended: continue
                 // SIGSTOP has no effect on it: wait for its end.
                 case .dying: waiting.append(identity)
@@ -151,7 +142,7 @@ extension ProcessTree {
             // a pause.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
-                    guard StopState.isStopped(identity.pid) else { return false }
+                    guard StopState.of(identity.pid) == .stopped else { return false }
                     settled.insert(identity)
                     return true
                 }

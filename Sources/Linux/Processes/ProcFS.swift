@@ -271,33 +271,9 @@ public enum ProcFS {
 
     /// The signals pending for a thread or its process: bit n−1 stands for signal n.
     public static func pendingSignals(_ pid: Int32, task: Int32? = nil) throws(Errno) -> UInt64 {
-        // By bytes, and both fields at once: each suspend asks this of each process that it stops.
-        try ProcPath.with(pid, task: task, "/status") { path throws(Errno) in
-            try File.withKernelFile(at: path) { pendingSignals(in: $0) }
-        }
-    }
-
-    /// The signals in the fields `SigPnd` and `ShdPnd` of a status file. The kernel writes each as a line with the
-    /// name, a colon, a tab and a hexadecimal number.
-    static func pendingSignals(in status: UnsafeRawBufferPointer) -> UInt64 {
-        func head(_ text: StaticString) -> UInt64 { UnsafeRawPointer(text.utf8Start).loadUnaligned(as: UInt64.self) }
-        let heads = (head("SigPnd:\t"), head("ShdPnd:\t"))
         var result: UInt64 = 0
-        var rest = status
-        while rest.count > 8 {
-            let end = rest.firstNewline ?? rest.count
-            let first = rest.loadUnaligned(as: UInt64.self)
-            if end > 8, first == heads.0 || first == heads.1 {
-                var mask: UInt64 = 0
-                for byte in rest[8..<end] {
-                    // Letters have the bit 0x40, digits do not: their values are in the low four bits.
-                    mask = mask << 4 | (UInt64(byte & 0xf) &+ (byte & 0x40 == 0 ? 0 : 9))
-                }
-                result |= mask
-                if first == heads.1 { return result }
-            }
-            guard end < rest.count else { return result }
-            rest = UnsafeRawBufferPointer(rebasing: rest[(end + 1)...])
+        for name in ["SigPnd", "ShdPnd"] {
+            result |= try statusField(pid, name, task: task).flatMap { UInt64($0, radix: 16) } ?? 0
         }
         return result
     }
