@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// Handles apps that podman runs in a container. The app's main process, torpor-container, waits for its child conmon,
 /// and conmon waits for the first process of the container. Only that first process gets the signals for the app, as
