@@ -123,8 +123,7 @@ extension JSONWriter: JSONMembers {
         objects: [Element],
         _ write: (Element, inout JSONWriter) -> Void
     ) {
-        begin(name)
-        append(UInt8(ascii: "["))
+        beginArray(name)
         var isFirst = true
         for element in objects {
             if !isFirst { append(UInt8(ascii: ",")) }
@@ -132,6 +131,12 @@ extension JSONWriter: JSONMembers {
             appendObject { write(element, &$0) }
         }
         append(UInt8(ascii: "]"))
+    }
+
+    @usableFromInline
+    mutating func beginArray(_ name: StaticString) {
+        begin(name)
+        append(UInt8(ascii: "["))
     }
 
     /// Any value.
