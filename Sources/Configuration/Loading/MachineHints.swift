@@ -45,9 +45,9 @@ enum MachineHints {
         _ folders: inout [String: [String]?]
     ) {
         let presentation = app.presentation
+        if presentation.icon == nil, presentation.icons.isEmpty, presentation.launchImage == nil { return }
         let icons = [presentation.icon].compactMap(\.self) + presentation.icons.values.sorted()
         let launchImages = [presentation.launchImage].compactMap(\.self)
-        if icons.isEmpty, launchImages.isEmpty { return }
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
             // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }

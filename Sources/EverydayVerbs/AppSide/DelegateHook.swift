@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Lifecycle
-
 /// The command that `torpor app delegate --on MESSAGE=COMMAND` runs for a message.
 package struct DelegateHook {
     /// The names of all messages.
-    package static let messages = Message.allCases.map(\.rawValue)
+    package static let messages = DelegateMessage.allCases.map(\.rawValue)
 
     /// The name of the message; `*` for the messages that have no command of their own.
     package let message: String
