@@ -271,6 +271,12 @@ public final class VarlinkServer {
         for connection in Array(clients.connections.values) { connection.close() }
     }
 
+    /// Closes every connection that a process has made.
+    public func closeConnections(of process: Int32) {
+        guard let clients else { return }
+        for connection in Array(clients.connections.values) where connection.peer.pid == process { connection.close() }
+    }
+
     /// From now on, a call that the client sends on this connection before its current call is answered does not wait:
     /// it is reported to ``strayCall``.
     public func refuseCalls(on connection: UInt64) { clients?.connections[connection]?.refuseCalls() }
