@@ -49,6 +49,8 @@ package final class PathSource: EventRoom, EventSource {
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
+    /// What to call once every place is watched.
+    private var awaiting: [() -> Void] = []
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
     /// When an error about a path was last logged. At most one error per path is logged in 60 s, so that apps cannot
@@ -86,6 +88,7 @@ package final class PathSource: EventRoom, EventSource {
     }
 
     private func place() {
+        defer { tellComplete() }
         var places: [String: Place] = [:]
         meanings = [:]
         var now: [AppID: (keys: [String], isAlive: Bool)] = [:]
@@ -162,6 +165,23 @@ package final class PathSource: EventRoom, EventSource {
             placeSoon()
         }
         remember()
+        tellComplete()
+    }
+
+    /// Calls `body` once every path in the configuration is watched, so that no later change is missed. That may never
+    /// be, if a disk or a directory service does not answer.
+    package func whenComplete(_ body: @escaping () -> Void) {
+        awaiting.append(body)
+        tellComplete()
+    }
+
+    private func tellComplete() {
+        guard !awaiting.isEmpty, !isPlacing, !lookedUp.contains(where: { accounts[$0] == nil }),
+            watcher?.isComplete ?? true
+        else { return }
+        let all = awaiting
+        awaiting = []
+        for body in all { body() }
     }
 
     private func placeSoon() {
@@ -207,7 +227,10 @@ package final class PathSource: EventRoom, EventSource {
         do throws(Errno) {
             let made = try PathWatcher(loop, remembered: kept.bytes ?? [])
             made.onNews = { [weak self] in self?.heard($0) }
-            made.onRemember = { [weak self] in self?.remember() }
+            made.onRemember = { [weak self] in
+                self?.remember()
+                self?.tellComplete()
+            }
             watcher = made
         } catch {
             log.warning(
