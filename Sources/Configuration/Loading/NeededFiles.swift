@@ -4,8 +4,8 @@ import Linux
 import Permissions
 import WireText
 
-/// Warnings about missing programs, scripts, folders and files that an app needs at its launch. They are never errors, because
-/// a file may be created later, or the configuration may be for another machine.
+/// Warnings about missing programs, scripts, folders and files that an app needs at its launch. They are never errors,
+/// because a file may be created later, or the configuration may be for another machine.
 struct NeededFiles {
     let app: AppSpecification
     let draft: AppDraft
