@@ -173,7 +173,10 @@ package struct StatusPage {
     }
 
     private var health: String? {
-        guard let health = status.health else { return nil }
+        // That another process has stopped it is in the first line.
+        guard let health = status.health else {
+            return status.stopped ? nil : status.summary.unhealthy.map { "it \($0)" }
+        }
         let check = health.check
         if let problem = status.summary.unhealthy { return "it \(problem) (\(check))" }
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"

@@ -124,6 +124,12 @@ public final class VarlinkServer {
         get { table.unterminated }
         set { table.unterminated = newValue }
     }
+    /// Called once for a connection if a client has sent something that does not begin like a JSON object. The server
+    /// does not answer it.
+    public var foreign: ((Peer) -> Void)? {
+        get { table.foreign }
+        set { table.foreign = newValue }
+    }
     /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
     /// refused client, but replies with the error and closes the connection.
     public var refusal: ((Peer) -> Refusal?)? {

@@ -98,6 +98,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                     + "answered: end each message with a NUL byte"
             )
         }
+        server.foreign = { [unowned self, unowned app] peer in
+            self.note(
+                app,
+                .unheard,
+                text: "process \(peer.pid) sent something to its app socket that is no JSON object, and gets no "
+                    + "answer: the socket speaks Varlink, JSON objects with a NUL byte behind each"
+            )
+        }
         server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
     }
 
@@ -352,8 +360,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
         let channel = channel(of: app)
         // Refuse a second delegate, since two connected delegates would take messages from each other. If the same
-        // process reconnects, or has called execve, its earlier connection is closed already. If it has ended, a process
-        // that it has forked may keep its connections open.
+        // process reconnects, or has called execve, its earlier connection is closed already. If it has ended, a
+        // process that it has forked may keep its connections open.
         if let ended = channel.delegate, ended.pid != peer.pid, ended.watch?.hasEnded ?? false {
             app.server?.closeConnections(of: ended.pid)
         } else if let there = channel.delegate, !there.reply.isClosed,

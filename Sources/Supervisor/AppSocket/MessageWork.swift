@@ -43,12 +43,16 @@ extension Supervisor {
     /// it gets them.
     package func deafness(of app: AppRuntime) -> String? {
         if let hang = hang(of: app) { return hang }
+        guard lacksDelegate(app) else { return nil }
+        return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
+    }
+
+    /// Whether the app runs and is ready by its delegate, which is gone.
+    package func lacksDelegate(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         // After a change of the supervisor, the delegate has time to connect again.
-        guard machine.rules.readiness == .delegate, machine.isAlive, machine.transition == nil, !machine.hasDelegate,
-            app.channel?.delegate == nil, app.channel?.returnTimer == nil
-        else { return nil }
-        return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
+        return machine.rules.readiness == .delegate && machine.isAlive && machine.transition == nil
+            && !machine.hasDelegate && app.channel?.delegate == nil && app.channel?.returnTimer == nil
     }
 
     /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.
