@@ -77,6 +77,8 @@ import Testing
         #expect(elsewhere.contains { $0.contains("no script \"deploy\" in / now") }, "\(elsewhere)")
         #expect(warnings(["node", "/srv/now/../main.js"], files: ["/srv/now/../main.js"]).isEmpty)
         #expect(warnings(["node", "main.js"], "directory = \"/srv\"", files: ["/srv/main.js"]).isEmpty)
+        #expect(warnings(["node", "main.js"], "user = \"web\"").isEmpty, "it may be in the user's home")
+        #expect(warnings(["node", "/main.js"], "user = \"web\"").count == 1)
         let folder = warnings(["node", "main.js"], "directory = \"/none\"")
         #expect(folder.count == 1 && folder[0].contains("there is no folder"), "\(folder)")
         let beside = warnings(["python3", "beside.py"])

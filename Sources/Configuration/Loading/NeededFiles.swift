@@ -173,7 +173,11 @@ struct NeededFiles {
             !script.path.utf8.contains(UInt8(ascii: "%")), SettingTemplate.names(in: script.path).isEmpty
         else { return nil }
         let directory = app.directory ?? "/"
-        if !script.path.hasPrefix("/"), find(directory) != .folder { return nil }
+        if !script.path.hasPrefix("/") {
+            // Without `directory`, the app begins in its user's home, if that exists.
+            if app.directory == nil, app.user != nil { return nil }
+            if find(directory) != .folder { return nil }
+        }
         // The kernel resolves a symlink before the `..` behind it, so leave the path as it is.
         let path = script.path.hasPrefix("/") ? script.path : (directory == "/" ? "" : directory) + "/" + script.path
         if ([""] + script.endings).contains(where: { find(path + $0) != .nothing }) { return nil }
