@@ -238,9 +238,16 @@ public struct AppStatus: Hashable, Sendable {
     /// the app.
     public var forceQuit: String?
     /// The app's memory limit in bytes.
-    public var memoryLimit: Int64?
+    public var memoryLimit: Int64? {
+        get { memory.limit }
+        set { memory.limit = newValue }
+    }
     /// The memory that counts for the limit; nil if there is no limit, or the app does not run.
-    public var countedMemory: CountedMemory?
+    public var countedMemory: CountedMemory? {
+        get { memory.counted }
+        set { memory.counted = newValue }
+    }
+    private var memory = LimitedMemory()
     /// How many messages are queued for the app.
     public var mailbox: Int64 = 0
     /// How many messages to the app were handled by no app.

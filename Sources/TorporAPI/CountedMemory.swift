@@ -29,3 +29,9 @@ public struct CountedMemory: Hashable, Sendable {
         (self.bytes, self.measure) = (bytes, measure)
     }
 }
+
+/// The fields of ``AppStatus`` about an app's memory limit.
+struct LimitedMemory: Hashable, Sendable {
+    var limit: Int64?
+    var counted: CountedMemory?
+}
