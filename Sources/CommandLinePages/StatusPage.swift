@@ -32,9 +32,10 @@ package struct StatusPage {
         if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"
         let facts = facts
-        let width = facts.map(\.0.count).max() ?? 0
+        // The names are ASCII.
+        let width = facts.map { $0.0.utf8.count }.max() ?? 0
         for (name, value) in facts {
-            text += String(repeating: " ", count: width + 2 - name.count) + name + ": "
+            text += String(repeating: " ", count: width + 2 - name.utf8.count) + name + ": "
             text += Terminal.wrapped(Terminal.harmless(value), behind: width + 4, in: columns) + "\n"
         }
         text += Self.processes(status.processes)
@@ -268,16 +269,25 @@ package struct StatusPage {
     private static func processes(_ processes: [ProcessInfo]) -> String {
         guard !processes.isEmpty else { return "" }
         var text = "\nprocesses:\n"
-        let known = Set(processes.map(\.pid))
-        let children = Dictionary(grouping: processes, by: \.parent)
-        var waiting = processes.filter { !known.contains($0.parent) || $0.parent == $0.pid }.reversed().map { ($0, 0) }
-        var shown: Set<Int32> = []
-        while let (process, depth) = waiting.popLast() {
-            guard shown.insert(process.pid).inserted else { continue }
+        // Nearly every app has a few processes, and none here more than 500: so each is searched for among all, which
+        // takes a command that has just begun less time than making its first set and dictionary.
+        var isShown = [Bool](repeating: false, count: processes.count)
+        var waiting: [(index: Int, depth: Int)] = []
+        for index in processes.indices.reversed() {
+            let process = processes[index]
+            let isChild = processes.contains { $0.pid == process.parent && $0.pid != process.pid }
+            if !isChild { waiting.append((index, 0)) }
+        }
+        while let (index, depth) = waiting.popLast() {
+            guard !isShown[index] else { continue }
+            isShown[index] = true
+            let process = processes[index]
             let threads = process.threads > 1 ? ", \(process.threads) threads" : ""
             text += String(repeating: "  ", count: depth + 1)
             text += "\(process.pid) \(process.state) \(Terminal.harmless(process.command))\(threads)\n"
-            for child in (children[process.pid] ?? []).reversed() { waiting.append((child, depth + 1)) }
+            for child in processes.indices.reversed() where processes[child].parent == process.pid {
+                waiting.append((child, depth + 1))
+            }
         }
         return text
     }

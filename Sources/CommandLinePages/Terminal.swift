@@ -38,7 +38,10 @@ package enum Terminal {
     /// Replaces by U+FFFD all characters that move the cursor, change the terminal's state, or reorder the text.
     package static func harmless(_ text: String) -> String {
         // In UTF-8, each character that must be replaced is one of these bytes or begins with one of them.
-        guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
+        let isHarmful = { (byte: UInt8) in
+            byte < 0x20 || byte == 0x7f || byte == 0xc2 || byte == 0xd8 || byte == 0xe2
+        }
+        guard text.utf8.contains(where: isHarmful) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             result.append(scalar.steersTerminals && scalar != "\t" ? "\u{fffd}" : scalar)

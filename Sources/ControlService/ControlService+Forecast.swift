@@ -142,20 +142,6 @@ extension ControlService {
         return "; \(count) message\(count == 1 ? " waits" : "s wait") in its mailbox until it is woken"
     }
 
-    /// Why no connection wakes a suspended app although `wake_on_connect` says so, or why no data does although nothing
-    /// else wakes it than its mode `voip`, as words that follow its name; nil if they do, or are not to.
-    func silence(of app: AppRuntime) -> String? {
-        // A list asks this of every app, and for nearly all the answer is nil: so the cheapest questions come first.
-        let listensNowhere = supervisor.wakes.connectionWatch.listensNowhere(app)
-        guard listensNowhere || supervisor.wakes.connectionWatch.isUnconnected(app) else { return nil }
-        let returns = "‘torpor resume \(app.name)’ brings it back"
-        if listensNowhere {
-            return "is suspended and listens on no port, so no connection wakes it (wake_on_connect): \(returns)"
-        }
-        guard app.specification.isWokenOnlyByVoip else { return nil }
-        return "is suspended and has no connection, so no data wakes it (voip): \(returns)"
-    }
-
     /// Why no data wakes the app although it has the background mode `voip`: it has no connection. Nil if it has one,
     /// if that is unknown, or if the app does not have the mode.
     private func unconnected(_ app: AppRuntime) -> String? {
@@ -174,9 +160,9 @@ extension ControlService {
     /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
     /// stopped when it was read just now; nil if it was not read.
     func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
-        let machine = coordinator.machine(app.id)
+        let outline = coordinator.outline(app.id)
         var isStopped = false
-        if machine.state != .suspended, machine.transition == nil, let tree = app.run.tree {
+        if outline.state != .suspended, outline.transition == nil, let tree = app.run.tree {
             isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")
         }
         if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }

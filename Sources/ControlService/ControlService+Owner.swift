@@ -66,17 +66,9 @@ extension ControlService {
         }
     }
 
-    /// Adds to the app's summary whether this machine owns the app.
-    func addOwner(of machine: AppMachine, to summary: inout AppSummary) {
-        guard let owner = Self.owner(machine) else { return }
-        summary.owner = owner
-        summary.ownedMilliseconds = machine.ownedUntil.map { max(0, ($0 - loop.now).microseconds / 1000) }
-    }
-
     /// The word that tells clients who owns the app; nil for an app without `owner = "external"`, which needs no owner.
-    private static func owner(_ machine: AppMachine) -> String? {
-        guard machine.rules.owner == .external else { return nil }
-        return machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"
+    static func owner(_ outline: AppOutline) -> String? {
+        outline.ownership.map { $0 == .none ? "none" : $0 == .owned ? "here" : "forced" }
     }
 
     /// If another machine may own the app, fails the request. Returns whether it failed.
@@ -127,7 +119,7 @@ extension ControlService {
 
     private var ownerships: JSON {
         let all = apps.compactMap { app in
-            Self.owner(coordinator.machine(app.id)).map { owner in
+            Self.owner(coordinator.outline(app.id)).map { owner in
                 Ownership(app: app.name, owner: owner, saved: true, imported: app.importedDigest).json
             }
         }
@@ -135,7 +127,7 @@ extension ControlService {
     }
 
     private func tellOwner(of app: AppRuntime, isSaved: Bool, _ reply: Reply?) {
-        guard let owner = Self.owner(coordinator.machine(app.id)) else { return }
+        guard let owner = Self.owner(coordinator.outline(app.id)) else { return }
         let one = Ownership(app: app.name, owner: owner, saved: isSaved, imported: app.importedDigest)
         reply?.send(["apps": [one.json], "whole": false], continues: true)
     }

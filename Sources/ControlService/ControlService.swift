@@ -307,87 +307,6 @@ package final class ControlService: ShellRoom, ClientService {
         return info
     }
 
-    /// Reads the memory and processor time of apps whose last values are too old.
-    private func sampleUsage() {
-        let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
-        guard !living.isEmpty else { return }
-        let trees = living.compactMap(\.run.tree)
-        let samples = ProcessTree.samples(of: trees)
-        for (app, sample) in zip(living, samples) { (app.run.usage, app.run.sampledAt) = (sample.usage, loop.now) }
-        for (app, sample) in zip(living, samples) {
-            let isSeen = sample.isStopped == true && sample.usage.processes == 1
-            if !isSeen { supervisor.processControl.checkStillSuspended(app) }
-            inspectStop(app, sample.isStopped)
-        }
-    }
-
-    /// Whether the app's memory and processor time must be read again. Values expire after 1 s, or 1 ms for each process,
-    /// because reading them takes longer the more processes there are. Values read less than 1 s after the launch expire
-    /// sooner, after the time that the app had run by then, because values change fast after a launch.
-    private func isUsageOld(_ app: AppRuntime) -> Bool {
-        guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
-        let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
-        return loop.now - sampledAt >= max(min(age, .seconds(1)), .milliseconds(Int64(app.run.usage.processes)))
-    }
-
-    private func send(list apps: [AppRuntime], templates: [SceneTemplateInfo], _ reply: Reply) {
-        reply.sendText { writer in
-            Replies.append(list: apps.lazy.map { self.summary($0) }, templates: templates, to: &writer)
-        }
-    }
-
-    private func summary(_ app: AppRuntime) -> AppSummary {
-        let machine = coordinator.machine(app.id)
-        let isAlive = app.run.tree != nil
-        let presentation = app.specification.presentation
-        let afterStop = app.programAfterStop
-        var summary = AppSummary(
-            name: app.name,
-            state: machine.state.rawValue,
-            transition: machine.transition?.rawValue,
-            goal: machine.goal.rawValue,
-            pid: afterStop == nil ? app.run.tree?.main.pid : nil,
-            incarnation: machine.incarnation == 0 ? nil : Int64(machine.incarnation),
-            uptime: isAlive ? app.run.launchedAt.map { (loop.now - $0).inSeconds } : nil,
-            restarts: Int64(machine.restarts),
-            failed: machine.failed,
-            memoryBytes: isAlive ? Int64(clamping: app.run.usage.memoryBytes) : nil,
-            cpuSeconds: isAlive ? app.run.usage.processorTime.inSeconds : nil,
-            status: app.run.statusText,
-            lastExit: app.lastExit,
-            holds: machine.holders,
-            nextRestartMilliseconds: machine.deadlines.first { $0.kind == .restart }.map {
-                max(0, ($0.at - loop.now).microseconds / 1000)
-            }
-        )
-        (summary.title, summary.titles) = (presentation.title, presentation.titles)
-        (summary.summary, summary.summaries) = (presentation.summary, presentation.summaries)
-        (summary.icon, summary.icons) = (presentation.icon, presentation.icons)
-        (summary.categories, summary.language) = (presentation.categories, presentation.language)
-        summary.stranded = isStranded(app)
-        summary.done = machine.isDone
-        summary.isSandboxed = app.specification.sandbox.mode != nil
-        summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app) ?? silence(of: app)
-        summary.unhealthy = outsideStop(of: app) ?? app.run.health?.problem ?? supervisor.trouble(of: app)
-        let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
-        summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil
-        if let afterStop { summary.heldBack = "it has ended, and its after_stop command \(afterStop) runs" }
-        summary.tags = app.specification.tags
-        summary.scene = app.specification.scene
-        summary.pictureAt = app.pictureAt
-        let badge = supervisor.alerts.badge(of: app)
-        summary.badge = badge == 0 ? nil : badge
-        addOwner(of: machine, to: &summary)
-        if app.specification.innerScenes != nil {
-            summary.scenesInside = SceneCount(
-                sessions: Int64(supervisor.innerScenes.count(of: app)),
-                live: Int64(supervisor.innerScenes.liveCount(of: app))
-            )
-        }
-        if app.specification.scene != nil { summary.template = app.specification.template }
-        return summary
-    }
-
     private var graph: [GraphNode] {
         apps.map { app in
             let machine = coordinator.machine(app.id)
@@ -402,7 +321,8 @@ package final class ControlService: ShellRoom, ClientService {
     }
 
     private func status(_ app: AppRuntime) -> AppStatus {
-        if let tree = app.run.tree, app.run.usage.processes < Self.mostProcesses || isUsageOld(app) {
+        let run = app.run
+        if let tree = run.tree, run.usage.processes < Self.mostProcesses || Self.isUsageOld(run, loop.now) {
             (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)
         }
         supervisor.processControl.checkStillSuspended(app)

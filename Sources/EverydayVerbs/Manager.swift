@@ -62,6 +62,10 @@ package struct Manager {
     /// The socket to use when no `--socket` is given.
     package static var defaultSocket: String { ControlSocket.found }
 
+    /// Sends requests that only read and whose calls come next, in this order, so that the supervisor answers them all
+    /// at once.
+    package func sendAhead(_ requests: [ManagerRequest]) { client.sendAhead(requests.map(\.call)) }
+
     /// Makes a call. If the supervisor is replaced during the call, repeats it, so the request must only read or carry
     /// a token. `onReply` gets every reply except the last one, which is returned. `onError` may turn an error of the
     /// service into a more helpful failure.

@@ -4,17 +4,33 @@ import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 /// The verb `health` without the argument parser (see ``PlainArguments``).
 package struct PlainHealth {
     package var apps: [String]
     package var options: PlainOptions
     package var state: String?
-    package var timeout = Duration.seconds(5)
+    private var timeout = Duration.seconds(5)
 
     package init(apps: [String], options: PlainOptions) {
         self.apps = apps
         self.options = options
+    }
+
+    init?(_ words: ArraySlice<String>) {
+        var milliseconds: Int64?
+        let read = PlainWords(words) { option, words in
+            option == "--timeout" && words.set(&milliseconds, Quantity.milliseconds)
+        }
+        guard let line = read else { return nil }
+        self.init(apps: line.operands, options: line.options)
+        set(timeout: milliseconds)
+    }
+
+    /// Sets the longest time to wait for an answer, in milliseconds, unless it is nil.
+    package mutating func set(timeout: Int64?) {
+        if let timeout { self.timeout = .milliseconds(min(timeout, 1 << 40)) }
     }
 
     /// A problem of an app or, without an app, of the supervisor.

@@ -15,6 +15,11 @@ package struct PlainStatus {
         self.options = options
     }
 
+    init?(_ words: ArraySlice<String>) {
+        guard let line = PlainWords(words, { option, _ in option == "--utc" }) else { return nil }
+        self.init(apps: line.operands, options: line.options)
+    }
+
     package func run() throws {
         guard !apps.isEmpty || options.json else {
             try PlainList(apps: [], showsScenes: false, options: options).run()
@@ -55,6 +60,11 @@ package struct PlainStatus {
     /// which ones.
     private func replyAboutOne(_ manager: Manager) throws(Failure) -> JSON? {
         guard apps.count == 1 else { return nil }
+        // These are all questions, unless several apps are meant after all.
+        let events = options.json ? [] : [ManagerRequest.events(Self.lastEvents(of: apps[0]))]
+        if !apps[0].contains("*"), !apps[0].contains("?") {
+            manager.sendAhead([.status(app: apps[0])] + events + [.describe])
+        }
         var isRefused = false
         do throws(Failure) {
             let reply = try manager.call(
@@ -75,10 +85,14 @@ package struct PlainStatus {
 
     /// The app's last events. Empty if they cannot be read, because the rest of the status is still useful.
     private func events(of app: String, _ manager: Manager) -> [EventRecord] {
+        let reply = try? manager.call(.events(Self.lastEvents(of: app)))
+        return (reply?["events"]?.arrayValue ?? []).compactMap { try? EventRecord(json: $0) }
+    }
+
+    private static func lastEvents(of app: String) -> EventsRequest {
         var request = EventsRequest()
         request.app = app
         request.limit = 5
-        let reply = try? manager.call(.events(request))
-        return (reply?["events"]?.arrayValue ?? []).compactMap { try? EventRecord(json: $0) }
+        return request
     }
 }

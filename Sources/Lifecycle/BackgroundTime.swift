@@ -141,8 +141,9 @@ extension AppMachine {
 
     /// Whether tasks, modes or holds keep the app in the background.
     public var isHeld: Bool {
-        guard let time = backgroundTime?.value else { return false }
-        return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
+        guard let backgroundTime else { return false }
+        let (hasTasks, hasHolds) = (!backgroundTime.value.tasks.isEmpty, !backgroundTime.value.holds.isEmpty)
+        return hasTasks || hasHolds || !backgroundTime.value.modes.isEmpty
     }
 
     /// Whether torpord must not suspend the app by itself, because a health check of the app is in progress or the last

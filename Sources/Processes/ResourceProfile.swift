@@ -114,6 +114,23 @@ extension ProcessTree {
         }
     }
 
+    /// Gives an app that is about to end at least the share of the processors of this profile. With a small one, its
+    /// processes would take seconds to exit on a busy machine, even after SIGKILL, and hold their files, locks and ports
+    /// for so long. Nothing else is changed, because this is called when memory is short.
+    public func raiseProcessorShare(to target: StateProfile) {
+        guard let given, var profile = given.profile else { return }
+        let limit = profile.cpuMaximum.flatMap { own in target.cpuMaximum.map { max(own, $0) } }
+        let weight = max(profile.cpuWeight, target.cpuWeight)
+        guard weight != profile.cpuWeight || limit != profile.cpuMaximum else { return }
+        let members = listing(atMost: mostAtOnce).members
+        guard !members.isEmpty else { return }
+        (profile.cpuWeight, profile.cpuMaximum) = (weight, limit)
+        var report = ProfileReport()
+        applyProcessorShare(profile, members, given, &report)
+        given.profile = profile
+        given.isWhole = given.isWhole && !given.isUncertain
+    }
+
     private func applyProcessorLimit(_ wish: Int?, _ given: GivenProfile, _ report: inout ProfileReport) {
         func text(_ limit: Int?) -> String { (limit.map { "\(max(1000, $0))" } ?? "max") + " 100000" }
         guard wish != nil || given.profile?.cpuMaximum != nil || !given.isWhole else { return }

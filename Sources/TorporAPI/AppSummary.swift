@@ -35,6 +35,7 @@ public struct LastExit: Hashable, Sendable {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
 
+    @inlinable
     func addMembers(to members: inout some JSONMembers & ~Copyable) {
         members.add("reason", reason)
         members.add("code", code.map { Int64($0) })
@@ -231,56 +232,5 @@ public struct AppSummary: Hashable, Sendable {
         object.reserve(96)
         addMembers(to: &object)
         return object
-    }
-
-    /// Appends the JSON object as text.
-    public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
-
-    private func addMembers(to members: inout some JSONMembers & ~Copyable) {
-        members.add("name", name)
-        members.add("state", state)
-        members.add("transition", transition)
-        members.add("goal", goal)
-        members.add("pid", pid.map { Int64($0) })
-        members.add("incarnation", incarnation)
-        members.add("uptime_s", uptime)
-        members.add("restarts", restarts)
-        members.add("failed", failed)
-        members.add("memory_bytes", memoryBytes)
-        members.add("cpu_s", cpuSeconds)
-        members.add("status", status)
-        if let lastExit {
-            members.add("last_exit") { lastExit.addMembers(to: &$0) }
-        } else {
-            members.add("last_exit", nil as String?)
-        }
-        members.add("holds", holds)
-        members.add("next_restart_ms", nextRestartMilliseconds)
-        members.add("stranded", stranded)
-        members.add("done", done)
-        members.add("socket_trouble", socketTrouble)
-        members.add("unhealthy", unhealthy)
-        members.add("held_back", heldBack)
-        members.add("tags", tags)
-        members.add("title", title)
-        members.add("titles", titles)
-        members.add("summary", summary)
-        members.add("summaries", summaries)
-        members.add("icon", icon)
-        members.add("icons", icons)
-        members.add("categories", categories)
-        members.add("language", language)
-        members.add("template", template)
-        members.add("scene", scene)
-        members.add("picture_at", pictureAt)
-        members.add("badge", badge)
-        members.add("owner", owner)
-        members.add("owned_ms", ownedMilliseconds)
-        if let scenesInside {
-            members.add("scenes") { scenesInside.addMembers(to: &$0) }
-        } else {
-            members.add("scenes", nil as String?)
-        }
-        members.add("sandboxed", isSandboxed)
     }
 }

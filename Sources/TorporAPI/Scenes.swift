@@ -156,6 +156,7 @@ public struct SceneCount: Hashable, Sendable {
     /// Encodes the value as a JSON object.
     public var json: JSON { ["sessions": .int(sessions), "live": .int(live)] }
 
+    @inlinable
     func addMembers(to members: inout some JSONMembers & ~Copyable) {
         members.add("sessions", sessions)
         members.add("live", live)

@@ -233,11 +233,12 @@ public enum Replies {
         ["apps": .array(apps.map(\.json)), "templates": .array(templates.map(\.json))]
     }
     /// The reply of List as JSON text. Reads one app after the other, so that they need not be in memory all at once.
-    public static func append(
-        list apps: some Sequence<AppSummary>,
+    @inlinable
+    public static func append<Apps: Sequence>(
+        list apps: Apps,
         templates: [SceneTemplateInfo] = [],
         to writer: inout JSONWriter
-    ) {
+    ) where Apps.Element: ListedApp {
         writer.append("{\"apps\":[" as StaticString)
         var first = true
         for app in apps {

@@ -69,35 +69,32 @@ extension JSONObject: JSONMembers {
 extension JSONWriter: JSONMembers {
     /// A string, or `null`.
     public mutating func add(_ name: StaticString, _ value: String?) {
-        guard let value else { return addNull(name) }
+        guard let value else { return begin(name, .null) }
         begin(name)
         append(value)
     }
 
     /// An integer, or `null`.
     public mutating func add(_ name: StaticString, _ value: Int64?) {
-        guard let value else { return addNull(name) }
+        guard let value else { return begin(name, .null) }
         begin(name)
         append(value)
     }
 
     /// A number, or `null`.
     public mutating func add(_ name: StaticString, _ value: Double?) {
-        guard let value else { return addNull(name) }
+        guard let value else { return begin(name, .null) }
         begin(name)
         append(value)
     }
 
     /// `true` or `false`.
-    public mutating func add(_ name: StaticString, _ value: Bool) {
-        begin(name)
-        append(value)
-    }
+    public mutating func add(_ name: StaticString, _ value: Bool) { begin(name, value ? .true : .false) }
 
     /// An array of strings.
     public mutating func add(_ name: StaticString, _ values: [String]) {
+        guard !values.isEmpty else { return begin(name, .emptyArray) }
         begin(name)
-        guard !values.isEmpty else { return append("[]" as StaticString) }
         for (index, value) in values.enumerated() {
             append(UInt8(ascii: index == 0 ? "[" : ","))
             append(value)
@@ -107,8 +104,8 @@ extension JSONWriter: JSONMembers {
 
     /// An object of strings by name, sorted by name.
     public mutating func add(_ name: StaticString, _ values: [String: String]) {
+        guard !values.isEmpty else { return begin(name, .emptyObject) }
         begin(name)
-        guard !values.isEmpty else { return append("{}" as StaticString) }
         JSON.strings(values).append(to: &self)
     }
 
@@ -144,10 +141,5 @@ extension JSONWriter: JSONMembers {
         append(UInt8(ascii: "{"))
         write(&self)
         append(UInt8(ascii: "}"))
-    }
-
-    private mutating func addNull(_ name: StaticString) {
-        begin(name)
-        append("null" as StaticString)
     }
 }

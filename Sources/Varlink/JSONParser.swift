@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import WireText
 
 /// Why a text is not valid JSON, and where.
@@ -90,15 +91,18 @@ private struct JSONParser {
 
     mutating func document() throws(JSONError) -> JSON {
         skipSpace()
-        let value = try value(depth: 0)
+        var known: [KnownName]?
+        let value = try value(depth: 0, &known)
         skipSpace()
         guard at == bytes.count else { throw failure("there is more after the value") }
         return value
     }
 
-    mutating func value(depth: Int) throws(JSONError) -> JSON {
+    /// - Parameter known: the names of the first object in the array that the value is an element of; nil if the value
+    ///   is no element of an array.
+    mutating func value(depth: Int, _ known: inout [KnownName]?) throws(JSONError) -> JSON {
         switch next {
-        case UInt8(ascii: "{"): return try object(depth: depth + 1)
+        case UInt8(ascii: "{"): return try object(depth: depth + 1, &known)
         case UInt8(ascii: "["): return try array(depth: depth + 1)
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "t"): return try literal("true", .bool(true))
@@ -117,11 +121,15 @@ private struct JSONParser {
         return value
     }
 
-    mutating func object(depth: Int) throws(JSONError) -> JSON {
+    mutating func object(depth: Int, _ known: inout [KnownName]?) throws(JSONError) -> JSON {
         guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
         at += 1
         var members: [JSONObject.Member] = []
         var names = NameFilter()
+        // Whether all names so far are the known ones. Those are distinct, and so are not compared with one another.
+        var areKnown = known?.isEmpty == false
+        let learns = known?.isEmpty == true
+        var ofNoArray: [KnownName]?
         skipSpace()
         if next == UInt8(ascii: "}") {
             at += 1
@@ -131,16 +139,26 @@ private struct JSONParser {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw unexpected }
             let start = at
-            let name = try string()
-            guard names.insert(name, members) else {
-                let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
-                throw JSONError("\(shown) appears twice", offset: start)
+            let name: String
+            if areKnown, let same = knownName(members.count, known) {
+                name = same
+            } else {
+                if areKnown { for member in members { names.mark(member.name) } }
+                areKnown = false
+                name = try string()
+                guard names.insert(name, members) else {
+                    let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
+                    throw JSONError("\(shown) appears twice", offset: start)
+                }
+                if learns, members.count < NameFilter.many {
+                    known?.append(KnownName(text: name, start: start, length: at - start))
+                }
             }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw unexpected }
             at += 1
             skipSpace()
-            members.append(JSONObject.Member(name: name, value: try value(depth: depth)))
+            members.append(JSONObject.Member(name: name, value: try value(depth: depth, &ofNoArray)))
             skipSpace()
             switch next {
             case UInt8(ascii: ","): at += 1
@@ -152,6 +170,26 @@ private struct JSONParser {
         }
     }
 
+    /// A name of the first object in an array. The other objects mostly have the same names in the same order, so that
+    /// comparing their bytes replaces making a string of them and looking whether the object has it already.
+    struct KnownName {
+        let text: String
+        /// Where the name is written, with its quotation marks.
+        let start: Int
+        let length: Int
+    }
+
+    /// Reads a name, if it is written as the known name of that number is; nil otherwise.
+    private mutating func knownName(_ number: Int, _ known: [KnownName]?) -> String? {
+        guard let known, number < known.count, let base = bytes.baseAddress else { return nil }
+        let name = known[number]
+        guard name.length <= bytes.count - at, memcmp(base + name.start, base + at, name.length) == 0 else {
+            return nil
+        }
+        at += name.length
+        return name.text
+    }
+
     /// Finds a name that an object has twice.
     private struct NameFilter {
         /// A set of 256 bits, one for each hash of a name's length and some of its bytes. Most names set a new bit, and
@@ -161,7 +199,7 @@ private struct JSONParser {
         private var names: Set<WireText> = []
 
         /// More than the status of an app has: the first such set of a process costs as much as reading the whole object.
-        private static let many = 128
+        static let many = 128
 
         /// Adds the name of the next member, which follows `members`; returns false if one of these has the same name.
         mutating func insert(_ name: String, _ members: [JSONObject.Member]) -> Bool {
@@ -169,6 +207,21 @@ private struct JSONParser {
                 if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
                 return names.insert(WireText(name)).inserted
             }
+            let (word, bit) = Self.place(of: name)
+            if sums[word] & bit != 0 {
+                if members.contains(where: { $0.isNamed(name) }) { return false }
+            }
+            sums[word] |= bit
+            return true
+        }
+
+        /// Adds the name of a member that is known to be the only one with that name.
+        mutating func mark(_ name: String) {
+            let (word, bit) = Self.place(of: name)
+            sums[word] |= bit
+        }
+
+        private static func place(of name: String) -> (word: Int, bit: UInt64) {
             var text = name
             let sum = text.withUTF8 { utf8 -> UInt8 in
                 guard !utf8.isEmpty else { return 0 }
@@ -177,12 +230,7 @@ private struct JSONParser {
                 // The factor of Fibonacci hashing, 2^32 divided by the golden ratio.
                 return UInt8(((ends << 16 ^ middle) &* 0x9e37_79b1) >> 24)
             }
-            let (word, bit) = (Int(sum / 64), UInt64(1) << UInt64(sum % 64))
-            if sums[word] & bit != 0 {
-                if members.contains(where: { $0.isNamed(name) }) { return false }
-            }
-            sums[word] |= bit
-            return true
+            return (Int(sum / 64), UInt64(1) << UInt64(sum % 64))
         }
     }
 
@@ -190,6 +238,7 @@ private struct JSONParser {
         guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
         at += 1
         var elements: [JSON] = []
+        var known: [KnownName]? = []
         skipSpace()
         if next == UInt8(ascii: "]") {
             at += 1
@@ -197,7 +246,7 @@ private struct JSONParser {
         }
         while true {
             skipSpace()
-            elements.append(try value(depth: depth))
+            elements.append(try value(depth: depth, &known))
             skipSpace()
             switch next {
             case UInt8(ascii: ","): at += 1
@@ -264,6 +313,11 @@ private struct JSONParser {
         at += 1
         let start = at
         var isASCII = true
+        // Most bytes are plain: look at eight at a time until the first that is not.
+        let raw = UnsafeRawBufferPointer(bytes)
+        while at + 8 <= raw.count, !JSONWriter.hasSpecial(raw.loadUnaligned(fromByteOffset: at, as: UInt64.self)) {
+            at += 8
+        }
         while at < bytes.count {
             let byte = bytes[at]
             if byte == UInt8(ascii: "\"") {
@@ -281,7 +335,7 @@ private struct JSONParser {
 
     func decoded(_ part: Slice<UnsafeBufferPointer<UInt8>>, isASCII: Bool, from start: Int) throws(JSONError) -> String
     {
-        if isASCII { return String(wire: UnsafeBufferPointer(rebasing: part)) }
+        if isASCII { return String(wireASCII: UnsafeBufferPointer(rebasing: part)) }
         guard let text = String(validWire: part) else {
             throw JSONError(Self.notText, offset: start)
         }

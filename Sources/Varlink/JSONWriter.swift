@@ -98,10 +98,25 @@ public struct JSONWriter: ~Copyable {
         append(start.assumingMemoryBound(to: UInt8.self), bytes.count)
     }
 
-    /// Begins a member of an object: its name and the colon, after a comma unless it is the first.
-    mutating func begin(_ name: StaticString) {
+    /// A value of at most six bytes, of which most members of a list have one.
+    struct ShortValue {
+        /// The bytes, the first one lowest.
+        fileprivate let bytes: UInt64
+        fileprivate let count: Int
+
+        static var nothing: ShortValue { ShortValue(bytes: 0, count: 0) }
+        static var null: ShortValue { ShortValue(bytes: 0x6c6c_756e, count: 4) }
+        static var `true`: ShortValue { ShortValue(bytes: 0x6575_7274, count: 4) }
+        static var `false`: ShortValue { ShortValue(bytes: 0x65_736c_6166, count: 5) }
+        static var emptyArray: ShortValue { ShortValue(bytes: 0x5d5b, count: 2) }
+        static var emptyObject: ShortValue { ShortValue(bytes: 0x7d7b, count: 2) }
+    }
+
+    /// Begins a member of an object: its name and the colon, after a comma unless it is the first. Adds its value too
+    /// if that is short, in the same word as the end of the name.
+    mutating func begin(_ name: StaticString, _ value: ShortValue = .nothing) {
         let length = name.utf8CodeUnitCount
-        var place = room(length + 4)
+        var place = room(length + 10)
         if count > 0, (place - 1).pointee != UInt8(ascii: "{") {
             place.pointee = UInt8(ascii: ",")
             place += 1
@@ -109,9 +124,9 @@ public struct JSONWriter: ~Copyable {
         }
         place.pointee = UInt8(ascii: "\"")
         Self.copyShort(name.utf8Start, length, to: place + 1)
-        place[length + 1] = UInt8(ascii: "\"")
-        place[length + 2] = UInt8(ascii: ":")
-        count += length + 3
+        let end = (value.bytes << 16 | 0x3a22).littleEndian
+        UnsafeMutableRawPointer(place + length + 1).storeBytes(of: end, as: UInt64.self)
+        count += length + 3 + value.count
     }
 
     /// Copies a few bytes in two words, which may overlap, because a call of memcpy(3) would take longer.
@@ -121,12 +136,17 @@ public struct JSONWriter: ~Copyable {
         _ count: Int,
         to target: UnsafeMutablePointer<UInt8>
     ) {
+        let (from, to) = (UnsafeRawPointer(source), UnsafeMutableRawPointer(target))
         guard count >= 8, count <= 16 else {
             if count > 16 { return target.update(from: source, count: count) }
-            for index in 0..<count { target[index] = source[index] }
-            return
+            guard count >= 4 else {
+                for index in 0..<count { target[index] = source[index] }
+                return
+            }
+            to.storeBytes(of: from.loadUnaligned(as: UInt32.self), as: UInt32.self)
+            let end = from.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            return to.storeBytes(of: end, toByteOffset: count - 4, as: UInt32.self)
         }
-        let (from, to) = (UnsafeRawPointer(source), UnsafeMutableRawPointer(target))
         to.storeBytes(of: from.loadUnaligned(as: UInt64.self), as: UInt64.self)
         let end = from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
         to.storeBytes(of: end, toByteOffset: count - 8, as: UInt64.self)

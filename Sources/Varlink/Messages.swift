@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// A Varlink call (https://varlink.org/Method-Call): one JSON object, terminated by a NUL byte.
 public struct VarlinkCall: Hashable, Sendable {
     /// The maximum length of interface and method in bytes.
@@ -193,7 +195,12 @@ public struct MessageFramer: Sendable {
 
     /// The next complete message without its NUL; nil if there is none yet.
     public mutating func next() throws(TooLong) -> ArraySlice<UInt8>? {
-        let end = buffer.withUnsafeBufferPointer { bytes in bytes[searched...].firstIndex(of: 0) }
+        let end = buffer.withUnsafeBytes { bytes -> Int? in
+            guard let base = bytes.baseAddress, searched < bytes.count,
+                let found = memchr(base + searched, 0, bytes.count - searched)
+            else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
         guard let end else {
             searched = buffer.count
             if buffer.count - start > limit { throw TooLong(limit: limit) }

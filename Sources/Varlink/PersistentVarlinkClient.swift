@@ -28,6 +28,10 @@ public final class PersistentVarlinkClient {
         client = try VarlinkClient(path: path, timeout: patience)
     }
 
+    /// Sends calls that are made next, in this order (``VarlinkClient/sendAhead(_:)``). If they cannot be sent, or if
+    /// the connection is lost, each is sent when it is made.
+    public func sendAhead(_ calls: [VarlinkCall]) { _ = try? client?.sendAhead(calls) }
+
     /// Makes a call and returns the last reply; `onReply` gets the replies before it.
     ///
     /// - Parameters:

@@ -36,10 +36,12 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     }
 }
 
-/// A blocking client of a Varlink service on a Unix socket; one call at a time.
+/// A blocking client of a Varlink service on a Unix socket; one call at a time, which may have been sent ahead.
 public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
+    /// The calls that ``sendAhead(_:)`` has sent and that were not made yet.
+    private var ahead: [VarlinkCall] = []
 
     /// How many bytes of a message have come whose end has not come yet.
     var partialBytes: Int { framer.waitingBytes }
@@ -55,6 +57,16 @@ public final class VarlinkClient {
                 : error == .resourceTemporarilyUnavailable ? "it is too busy to take the connection" : "\(error)"
             throw .cannotConnect(path: path, problem: problem)
         }
+    }
+
+    /// Sends calls at once, so that the service answers them without waiting for this client in between. Then make the
+    /// same calls in the same order: they are not sent again. If another call is made, the replies still to come are
+    /// dropped.
+    public func sendAhead(_ calls: [VarlinkCall]) throws(VarlinkClientError) {
+        var messages: [UInt8] = []
+        for call in calls { messages += try Self.message(call) }
+        try send(messages)
+        ahead += calls
     }
 
     /// Makes a call and returns the results of its only (or last) reply.
@@ -75,12 +87,20 @@ public final class VarlinkClient {
         firstTimeoutMilliseconds: Int32? = nil,
         onReply: (JSON) -> Void
     ) throws(VarlinkClientError) -> JSON {
-        try send(call)
+        let wasSent = ahead.first == call
+        if wasSent { ahead.removeFirst() } else { try send(Self.message(call)) }
         guard !call.oneway else { return .emptyObject }
+        // Replies that come first, to calls that were sent and then not made.
+        var dropped = 0
+        if !wasSent { (dropped, ahead) = (ahead.count, []) }
         var timeout = firstTimeoutMilliseconds ?? timeoutMilliseconds
         while true {
             let response = try receive(timeoutMilliseconds: timeout)
             timeout = timeoutMilliseconds
+            if dropped > 0 {
+                if !response.continues { dropped -= 1 }
+                continue
+            }
             if let error = response.error { throw .service(name: error, parameters: response.parameters) }
             guard response.continues else { return response.parameters }
             onReply(response.parameters)
@@ -97,16 +117,21 @@ public final class VarlinkClient {
         }
     }
 
-    private func send(_ call: VarlinkCall) throws(VarlinkClientError) {
+    private static func message(_ call: VarlinkCall) throws(VarlinkClientError) -> [UInt8] {
         var message = call.json.serialised()
         // Do not send a call that is too long: the service would end the connection in the middle of it.
         guard message.count <= MessageFramer.callLimit else {
             throw .tooLong(bytes: message.count, limit: MessageFramer.callLimit)
         }
         message.append(0)
-        while !message.isEmpty {
-            guard let count = try? Sockets.send(socket.raw, message, wait: true) else { throw .disconnected }
-            message.removeFirst(count)
+        return message
+    }
+
+    private func send(_ bytes: [UInt8]) throws(VarlinkClientError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            guard let count = try? Sockets.send(socket.raw, rest, wait: true) else { throw .disconnected }
+            rest.removeFirst(count)
         }
     }
 

@@ -17,6 +17,9 @@ extension String {
             ?? Array(bytes).withUnsafeBufferPointer { WireText.decoded($0) }
     }
 
+    /// Decodes bytes that are known to be ASCII, in which no run can be too long.
+    public init(wireASCII bytes: UnsafeBufferPointer<UInt8>) { self = String(decoding: bytes, as: UTF8.self) }
+
     /// Decodes bytes that end with a NUL. It has another name because an array converts implicitly to a pointer.
     public init(terminatedWire characters: UnsafePointer<CChar>) {
         let text = String(cString: characters)

@@ -65,6 +65,16 @@ private final class World {
 
 @Suite("Places that are watched")
 struct PathWatcherTests {
+    @Test("notes of its owner are for the next watcher's owner, and no places") func notes() throws {
+        let world = try World()
+        let notes = ["web/path/a": "a change of /a\nb", "": "x"]
+        let bytes = world.watcher.remembered(with: notes)
+        #expect(PathWatcher.notes(in: bytes) == notes && PathWatcher.notes(in: []).isEmpty)
+        #expect(PathWatcher.notes(in: world.watcher.remembered).isEmpty)
+        let next = try PathWatcher(world.loop, remembered: bytes)
+        #expect(next.remembered == world.watcher.remembered)
+    }
+
     @Test("a file that is written to and closed, replaced, removed and made again is news each time")
     func changes() throws {
         let world = try World()

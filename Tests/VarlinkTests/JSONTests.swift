@@ -113,6 +113,42 @@ import Varlink
         }
     }
 
+    @Test("reads objects of an array alike, whether their names repeat or not")
+    func namesInArrays() throws {
+        let objects = [
+            #"{"ab":1,"c":2}"#, #"{"ab":3,"c":4}"#, #"{"ab":5}"#, "{}", #"{"ab":6,"c":7,"d":8}"#, #"{"c":9,"ab":0}"#,
+            #"{"abc":1,"c":2}"#, #"{"a":1,"c":2}"#, #"{ "ab" : 1, "c": 2}"#, #"{"\u0061b":1,"c":2}"#,
+            #"{"ab":[{"ab":1},{"c":1}],"c":{"ab":2}}"#, #"{"ab\"":1,"c":2}"#,
+        ]
+        let expected = try objects.map { try JSON.parse($0) }
+        for first in objects.indices {
+            let order = [first, first] + objects.indices
+            let text = "[" + order.map { objects[$0] }.joined(separator: ",") + "]"
+            #expect(try JSON.parse(text) == .array(order.map { expected[$0] }))
+            // Wherever it ends, nothing behind it is read.
+            for end in 1..<text.utf8.count {
+                #expect(throws: JSONError.self) { try JSON.parse(Array(text.utf8)[..<end]) }
+            }
+        }
+        let twices = [
+            #"{"ab":1,"c":2,"ab":3}"#, #"{"ab":1,"ab":2}"#, #"{"ab":1,"d":2,"ab":3}"#, #"{"ab":1,"d":2,"d":3}"#,
+        ]
+        for twice in twices {
+            #expect(throws: JSONError.self) { try JSON.parse(#"[{"ab":1,"c":2},"# + twice + "]") }
+        }
+    }
+
+    @Test("finds a name that stands twice after more known names than are compared one by one")
+    func manyKnownNames() throws {
+        let members = (0..<200).map { "\"m\($0)\":1" }
+        let object = "{" + members.joined(separator: ",") + "}"
+        #expect(try JSON.parse("[\(object),\(object)]").arrayValue?.count == 2)
+        for name in ["m0", "m127", "m128", "m199"] {
+            let twice = "{" + members.joined(separator: ",") + ",\"\(name)\":2}"
+            #expect(throws: JSONError.self) { try JSON.parse("[\(object),\(twice)]") }
+        }
+    }
+
     @Test("writes what it reads, and keeps the order of members")
     func roundTrip() throws {
         let text = #"{"z":[1,-2,0.25,1e+300,true,null],"a":"\"\\\u0001\n\té😀\u007f","":{}}"#

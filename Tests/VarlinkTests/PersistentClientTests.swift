@@ -62,6 +62,61 @@ import Varlink
         #expect(server.calls.map { $0.parameters["after"]?.intValue } == [0, 2])
     }
 
+    @Test("calls sent ahead are answered in their order; what is not asked for is dropped")
+    func sentAhead() throws {
+        func call(_ name: String) -> VarlinkCall { VarlinkCall(method: "org.example.test.\(name)") }
+        let server = try ScriptedServer([
+            .connection {
+                // All are there before the first is answered.
+                for _ in 0..<3 { try $0.hear() }
+                try $0.say(["n": 1])
+                try $0.say([:], error: "org.example.test.Wrong")
+                try $0.say(["n": 3])
+                try $0.hear()
+                try $0.say(["n": 4])
+                for _ in 0..<3 { try $0.hear() }
+                try $0.say(["n": 5])
+                try $0.hear()
+                try $0.say(["n": 6], continues: true)
+                for number: Int64 in 7...9 { try $0.say(["n": .int(number)]) }
+            }
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        client.sendAhead([call("A"), call("B"), call("C")])
+        #expect(try client.call { call("A") } == ["n": 1])
+        #expect(throws: VarlinkClientError.service(name: "org.example.test.Wrong", parameters: .emptyObject)) {
+            try client.call { call("B") }
+        }
+        #expect(try client.call { call("C") } == ["n": 3])
+        #expect(try client.call { call("D") } == ["n": 4])
+        client.sendAhead([call("A"), call("B"), call("C")])
+        #expect(try client.call { call("A") } == ["n": 5])
+        #expect(try client.call { call("D") } == ["n": 9])
+        #expect(server.finish() == [])
+        #expect(server.calls.map(\.member) == ["A", "B", "C", "D", "A", "B", "C", "D"])
+    }
+
+    @Test("calls sent ahead over a lost connection are sent again, each when it is made")
+    func lostAhead() throws {
+        func call(_ name: String) -> VarlinkCall { VarlinkCall(method: "org.example.test.\(name)") }
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+            },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 2])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        client.sendAhead([call("A"), call("B")])
+        #expect(try client.call { call("A") } == ["n": 1])
+        #expect(try client.call { call("B") } == ["n": 2])
+        #expect(server.finish() == [])
+        #expect(server.calls.map(\.member) == ["A", "B"])
+    }
+
     @Test("a call whose long reply ends in the middle is repeated once only")
     func longReplies() throws {
         let part = ScriptedServer.Part.connection {

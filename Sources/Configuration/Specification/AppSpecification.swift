@@ -25,7 +25,8 @@ public struct AppSpecification: Sendable, Hashable {
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
     private var bundled: Shared<BundleReference>?
-    private var presented: Shared<AppPresentation>?
+    /// The ``presentation``, if it is set: copying it takes longer than asking whether there is one.
+    public private(set) var presented: Shared<AppPresentation>?
     private static let plain = AppPresentation()
     private var contained: Shared<ContainerSpecification>?
     private var confined: Shared<Sandbox>?
@@ -60,6 +61,9 @@ public struct AppSpecification: Sendable, Hashable {
         get { confined?.value ?? Sandbox() }
         set { confined = newValue == Sandbox() ? nil : Shared(newValue) }
     }
+
+    /// Whether the app runs in a sandbox.
+    public var isSandboxed: Bool { confined?.value.mode != nil }
 
     /// Reads and writes a field of ``AppSettings``.
     @inlinable

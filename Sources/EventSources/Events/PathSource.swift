@@ -36,6 +36,11 @@ package final class PathSource: EventRoom, EventSource {
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// Changes while the app ran, of triggers with `rerun`: they launch it once more when it has ended.
     private var missed: [AppID: [String: WakeEvent]] = [:]
+    /// The texts of such events that an earlier torpord has left, by the keys of their triggers, until these are
+    /// watched.
+    private var inherited: [String: String] = [:]
+    /// The events of triggers with `rerun` that the record has for the next torpord.
+    private var keptNotes: [String: String] = [:]
     /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
     /// Recent changes of files. They are not reported yet, because more writes may follow at once.
@@ -127,6 +132,43 @@ package final class PathSource: EventRoom, EventSource {
         guard watcher != nil || !places.isEmpty else { return }
         start()
         watcher?.watch(places)
+        adoptInherited()
+    }
+
+    /// Adopts the events of triggers with `rerun` that an earlier torpord has left: the app is launched once more when
+    /// it has ended, or now, if it ended while no torpord ran.
+    private func adoptInherited() {
+        guard !inherited.isEmpty else { return }
+        let configured = Set(triggered.values.flatMap(\.keys))
+        inherited = inherited.filter { configured.contains($0.key) }
+        for (key, text) in inherited {
+            guard case .trigger(let id, let trigger) = meanings[key] else { continue }
+            inherited[key] = nil
+            guard trigger.reruns else { continue }
+            let event = WakeEvent(.path, trigger.name, text, wake: trigger.wake.wake(), at: now)
+            if isAlive(apps[id]) {
+                missed[id, default: [:]][key] = event
+            } else {
+                heldBack[id, default: [:]][key] = event
+                engine.whenStarted { [weak self, weak app = apps[id]] in if let app { self?.touched(app) } }
+            }
+        }
+        rememberNotes()
+    }
+
+    /// The events that must not be lost if torpord is replaced: nothing that the next one finds at the paths tells that
+    /// they have not launched their app yet.
+    private var notes: [String: String] {
+        var notes = inherited
+        for (key, event) in [missed, heldBack].flatMap(\.values).joined() {
+            if case .trigger(_, let trigger) = meanings[key], trigger.reruns { notes[key] = event.text }
+        }
+        return notes
+    }
+
+    private func rememberNotes() {
+        if missed.isEmpty, heldBack.isEmpty, keptNotes.isEmpty { return }
+        if notes != keptNotes { remember() }
     }
 
     /// The account whose rights are used to access the app's files; nil for torpord's own user.
@@ -225,7 +267,10 @@ package final class PathSource: EventRoom, EventSource {
     private func start() {
         guard watcher == nil else { return }
         do throws(Errno) {
-            let made = try PathWatcher(loop, remembered: kept.bytes ?? [])
+            let remembered = kept.bytes ?? []
+            let made = try PathWatcher(loop, remembered: remembered)
+            inherited = PathWatcher.notes(in: remembered)
+            keptNotes = inherited
             made.onNews = { [weak self] in self?.heard($0) }
             made.onRemember = { [weak self] in
                 self?.remember()
@@ -246,10 +291,9 @@ package final class PathSource: EventRoom, EventSource {
     /// Stores for the next torpord what was found at each path. Waits until all changes are reported, because the next
     /// torpord would not notice an unreported change.
     private func remember() {
-        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
-            return
-        }
-        kept.keep(bytes)
+        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let watcher else { return }
+        keptNotes = notes
+        kept.keep(watcher.remembered(with: keptNotes))
     }
 
     private func heard(_ all: [PathNews]) {
@@ -373,6 +417,7 @@ package final class PathSource: EventRoom, EventSource {
 
     package func touched(_ app: AppRuntime) {
         guard let entry = triggered[app.id] else { return }
+        defer { rememberNotes() }
         let isAlive = isAlive(app)
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive

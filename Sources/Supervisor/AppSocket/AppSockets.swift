@@ -173,7 +173,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .canOpen(let scheme): canOpen(scheme, reply, app)
             case .take(let request):
                 supervisor.persistence.whenLoaded { [self] in
-                    reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])
+                    let mail = supervisor.mailboxes.take(request, app)
+                    let left = supervisor.mailboxes.waiting(for: app).count { !$0.isInFlight }
+                    let isMore = left > (request.keep ? mail.count : 0)
+                    reply.send(["mail": .array(mail.map(\.json)), "more": .bool(isMore)])
                 }
             case .settings:
                 supervisor.persistence.whenLoaded { [self] in

@@ -3,7 +3,7 @@
 import Configuration
 package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Mailbox
 package import TorporAPI
@@ -31,6 +31,8 @@ extension Supervisor {
     /// Why the app counts as hung, a sentence without its subject; nil if it has answered its messages in time. In the
     /// background such an app is ended.
     package func hang(of app: AppRuntime) -> String? {
+        // A list asks this of every app, and hardly any app works on a message: so that is asked first.
+        guard appSockets.messageInWork(of: app) != nil else { return nil }
         let machine = coordinator.machine(app.id)
         guard machine.messageDue == nil, machine.rules.messageDeadline != nil, let work = work(of: app), work.isLate
         else { return nil }
@@ -41,26 +43,26 @@ extension Supervisor {
 
     /// Why the app does not get its messages: it hangs, or its delegate is gone. A sentence without its subject; nil if
     /// it gets them.
-    package func deafness(of app: AppRuntime) -> String? {
+    package func deafness(of app: AppRuntime) -> String? { deafness(of: app, coordinator.outline(app.id)) }
+
+    private func deafness(of app: AppRuntime, _ outline: AppOutline) -> String? {
         if let hang = hang(of: app) { return hang }
-        guard lacksDelegate(app) else { return nil }
+        guard lacksDelegate(app, outline) else { return nil }
         return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
     }
 
     /// Whether the app runs and is ready by its delegate, which is gone.
-    package func lacksDelegate(_ app: AppRuntime) -> Bool {
-        let machine = coordinator.machine(app.id)
+    package func lacksDelegate(_ app: AppRuntime) -> Bool { lacksDelegate(app, coordinator.outline(app.id)) }
+
+    private func lacksDelegate(_ app: AppRuntime, _ outline: AppOutline) -> Bool {
         // After a change of the supervisor, the delegate has time to connect again.
-        return machine.rules.readiness == .delegate && machine.isAlive && machine.transition == nil
-            && !machine.hasDelegate && app.channel?.delegate == nil && app.channel?.returnTimer == nil
+        outline.lacksDelegate && app.channel?.delegate == nil && app.channel?.returnTimer == nil
     }
 
     /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.
-    package func trouble(of app: AppRuntime) -> String? {
-        let rules = coordinator.machine(app.id).rules
-        // Of any other app no answer is expected.
-        guard rules.messageDeadline != nil || rules.readiness == .delegate else { return nil }
-        if let deafness = deafness(of: app) { return deafness }
+    package func trouble(of app: AppRuntime, _ outline: AppOutline) -> String? {
+        guard outline.isExpectedToAnswer else { return nil }
+        if let deafness = deafness(of: app, outline) { return deafness }
         guard app.specification.rules.readiness == .delegate, coordinator.machine(app.id).isAlive,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
         else { return nil }

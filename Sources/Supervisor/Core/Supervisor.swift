@@ -203,6 +203,7 @@ package final class Supervisor: Room {
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onHoldRefused = { [weak self] name, error in
             self?.log.warning("the keeper cannot hold \(name): \(error)")
+            if error == .resourceBusy { self?.notifySockets.pauseStores() }
         }
         keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
         keeper.onLaunched = { [weak self] in self?.takeover.launchedForPredecessor($0, $1, $2) }

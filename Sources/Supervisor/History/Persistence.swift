@@ -370,7 +370,8 @@ extension Retention {
     package init(_ supervisor: SupervisorSpecification) {
         self.init(
             maxAge: supervisor.historyMaxAge?.microseconds,
-            maxCount: Int64(clamping: supervisor.historyMaxCount)
+            maxCount: Int64(clamping: supervisor.historyMaxCount),
+            maxBytes: supervisor.historyMaxSize.map { Int64(clamping: $0) }
         )
     }
 }

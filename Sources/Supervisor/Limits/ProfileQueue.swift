@@ -140,7 +140,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
     /// profile of its state at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
         let machine = coordinator.machine(app.id)
-        guard app.run.exitRecord == nil else { return nil }
+        guard app.run.exitRecord == nil, !app.run.containerHasEnded else { return nil }
         switch machine.transition {
         case nil:
             if let advised = app.run.advisedProfile, advised.state == machine.state { return advised.profile }
@@ -175,6 +175,18 @@ package final class Shares: ShellRoom, LifecycleObserver {
         if wanted.share > present.share { give(app, wanted) }
     }
 
+    /// Gives an app that is ending at least the share of the processors that it has when it is active.
+    func raiseToEnd(_ app: AppRuntime) {
+        app.run.tree?.raiseProcessorShare(to: app.specification.profile(in: .active))
+    }
+
+    /// Gives an app the profile of an active one while podman cleans up after its container. That podman may be starting
+    /// just now, so that this misses a thread of it: a second time reaches that.
+    func raiseToCleanUp(_ app: AppRuntime) {
+        give(app, .active)
+        profiles.addLater(app.id, loop) { [weak self] id in self?.repeatProfile(id) ?? .nothing }
+    }
+
     /// Applies a state's profile to an app as far as possible; returns what was done and what failed.
     @discardableResult
     package func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
@@ -183,6 +195,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         var report = ProfileReport()
         if profile != tree.profile { report = tree.apply(profile) }
         setProfileState(app, state)
+        supervisor.launcher.containers.watchEnd(of: app)
         for failure in report.failures where profiles.tells(failure) {
             log.info(
                 "\(app.name), like others, does not get all of its resource profile: not \(failure.text); "

@@ -201,8 +201,8 @@ package final class ProcessControl: ShellRoom {
     /// Checks whether another process has continued a suspended app. Called when the app does something that a stopped
     /// process cannot do, and when a client lists apps.
     package func checkStillSuspended(_ app: AppRuntime) {
-        let machine = machine(app)
-        guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
+        let outline = coordinator.outline(app.id)
+        guard outline.state == .suspended, outline.transition == nil, let tree = app.run.tree else { return }
         // Do not check while torpord is stopping the app: on a busy machine, a process stops only some time after
         // SIGSTOP is sent. If torpord is stopping the app because another process has continued it, that was reported
         // already.
@@ -252,6 +252,7 @@ package final class ProcessControl: ShellRoom {
 
     /// Kills the app's processes repeatedly until they are gone.
     func kill(_ app: AppRuntime) {
+        supervisor.shares.raiseToEnd(app)
         app.run.passDelay = .milliseconds(1)
         sweep(app)
     }
@@ -264,6 +265,7 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
+        supervisor.shares.raiseToEnd(app)
         let number = supervisor.launcher.containers.stopSignal(of: app)
         if !tree.isContainer, let crowd = tree.crowd {
             app.run.remains = crowd.count

@@ -444,6 +444,7 @@ final class Takeover: ShellRoom {
             }
         }
         if machine.transition == .launching, machine.hasProcess { supervisor.launcher.startProbe(app) }
+        if app.run.profileState != nil { supervisor.launcher.containers.watchEnd(of: app) }
         supervisor.shares.checkProfile(app)
         supervisor.shares.watchMemory(app)
         if machine.state == .suspended {

@@ -10,13 +10,16 @@ package final class ScriptedServer: @unchecked Sendable {
     package struct Exchange {
         package let server: ScriptedServer
         fileprivate let socket: Descriptor
+        fileprivate let received = Received()
+
+        /// What the client has sent, and was not heard yet.
+        fileprivate final class Received { var framer = MessageFramer() }
 
         /// The next call; it is also kept in `server.calls`.
         @discardableResult
         package func hear() throws -> VarlinkCall {
-            var framer = MessageFramer()
             while true {
-                if let message = try framer.next() {
+                if let message = try received.framer.next() {
                     let call = try VarlinkCall(json: JSON.parse(message))
                     server.note(call)
                     return call
@@ -24,7 +27,7 @@ package final class ScriptedServer: @unchecked Sendable {
                 guard try Descriptor.wait(socket.raw, timeout: .seconds(10)),
                     let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty
                 else { throw VarlinkClientError.disconnected }
-                framer.append(bytes[...])
+                received.framer.append(bytes[...])
             }
         }
 

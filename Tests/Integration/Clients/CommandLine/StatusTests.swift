@@ -134,6 +134,80 @@ import Varlink
         }
     }
 
+    @Test("a list says of apps with much and with nothing to say what their status says")
+    func listed() throws {
+        let keys = """
+            title = { default = "Notebook", de = "Notizbuch" }
+            summary = { default = "Keeps notes", de = "Merkt sich Notizen" }
+            icon = { default = "@D/a.svg", 64 = "@D/b.svg" }
+            categories = ["Utility", "Office"]
+            language = "C.UTF-8"
+            tags = ["a", "b"]
+            """
+        let failing = """
+            [apps.bad]
+            exec = ["/bin/sh", "-c", "exit 3"]
+            restart = "on-failure"
+            restart_backoff = { initial = "1h", cap = "1h" }
+            """
+        let toml = Apps.sleeper("bare", "launch = \"on-demand\"") + Apps.sleeper("full", keys) + failing
+        try withDaemon(toml, files: ["a.svg": "<svg/>", "b.svg": "<svg/>"]) { daemon in
+            try daemon.waitFor("full", "active")
+            try daemon.eventually("it has failed") { try daemon.summary("bad").nextRestartMilliseconds != nil }
+            let (apps, folder) = (try daemon.list(), daemon.directory)
+            #expect(apps.map(\.name) == ["bad", "bare", "full"])
+            for app in apps {
+                var asked = try daemon.status(app.name).summary
+                // What the time changes.
+                (asked.uptime, asked.nextRestartMilliseconds) = (app.uptime, app.nextRestartMilliseconds)
+                (asked.memoryBytes, asked.cpuSeconds) = (app.memoryBytes, app.cpuSeconds)
+                #expect(asked == app)
+            }
+            let exit = try #require(apps[0].lastExit)
+            #expect(apps[0].pid == nil && exit.reason == "exit-failure" && exit.code == 3 && apps[0].incarnation == 1)
+            #expect((1...7_200_000).contains(try #require(apps[0].nextRestartMilliseconds)))
+            #expect(apps[1] == AppSummary(name: "bare", state: "not-running", goal: "not-running"))
+            let full = apps[2]
+            #expect(full.pid != nil && full.uptime != nil && full.memoryBytes ?? 0 > 0 && full.cpuSeconds != nil)
+            var expected = AppSummary(
+                name: "full",
+                state: "active",
+                goal: "active",
+                pid: full.pid,
+                incarnation: 1,
+                uptime: full.uptime,
+                memoryBytes: full.memoryBytes,
+                cpuSeconds: full.cpuSeconds
+            )
+            (expected.title, expected.titles) = ("Notebook", ["de": "Notizbuch"])
+            (expected.summary, expected.summaries) = ("Keeps notes", ["de": "Merkt sich Notizen"])
+            (expected.icon, expected.icons) = ("\(folder)/a.svg", ["64": "\(folder)/b.svg"])
+            (expected.categories, expected.language, expected.tags) = (["Utility", "Office"], "C.UTF-8", ["a", "b"])
+            #expect(full == expected)
+        }
+    }
+
+    @Test("status shows each process below its parent")
+    func processes() throws {
+        let script = "sh -c 'sleep 1000 & wait' & sleep 2000 & wait"
+        try withDaemon("[apps.tree]\nexec = [\"/bin/sh\", \"-c\", \"\(script)\"]\n") { daemon in
+            var lines: [String] = []
+            try daemon.eventually("all processes are there") {
+                let text = try page(daemon, ["status", "tree"]).output
+                lines = text.components(separatedBy: "\nprocesses:\n").last?.components(separatedBy: "\n") ?? []
+                return lines.count { $0.hasSuffix(" sleep 1000") || $0.hasSuffix(" sleep 2000") } == 2
+            }
+            let pid = try #require(try daemon.summary("tree").pid)
+            #expect(lines[0].hasPrefix("  \(pid) ") && lines[0].contains("/bin/sh -c sh -c"), "\(lines)")
+            func indent(_ end: String) throws -> Int {
+                try #require(lines.first { $0.hasSuffix(end) }).prefix { $0 == " " }.count
+            }
+            #expect(try indent(" sleep 1000") == 6 && indent(" sleep 2000") == 4, "\(lines)")
+            let inner = try #require(lines.firstIndex { $0.hasSuffix(" sleep 1000") })
+            #expect(lines[inner - 1].hasPrefix("    ") && lines[inner - 1].contains("sh -c sleep 1000"), "\(lines)")
+        }
+    }
+
     @Test("says of one in the background who suspends it; the end of what woke it is an event")
     func suspenders() throws {
         try withDaemon(Self.web("wake_on_connect = true"), files: ["web.py": Servers.web]) { daemon in

@@ -2,14 +2,13 @@
 
 import AppConnection
 import CommandLinePages
-import EverydayVerbs
 import Lifecycle
 import Linux
 import TorporAPI
 import Varlink
 
 /// Acts as an app's delegate on behalf of a script or program that does not know Torpor's lifecycle.
-final class DelegateRun {
+package final class DelegateRun {
     /// How messages are handled.
     enum Manner {
         /// Runs a command for each message: the command for the message's name or, if there is none, the command for
@@ -81,8 +80,27 @@ final class DelegateRun {
         }
     }
 
+    /// Runs a delegate of the app that this process belongs to, and exits with its exit status. Without a command and a
+    /// program, messages are written to standard output.
+    package static func run(_ hooks: [DelegateHook], _ words: [String], json: Bool, readsAnswers: Bool) throws {
+        guard let socket = AppSide.environment.socket else {
+            guard !words.isEmpty else {
+                _ = try AppSide.socket()
+                return
+            }
+            // Without a supervisor there are no messages, so this process just executes the program.
+            let path = try AppSide.program(words[0])
+            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
+            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
+        }
+        let isInLines = hooks.isEmpty && words.isEmpty
+        let commands = Dictionary(hooks.map { ($0.message, $0.command) }) { $1 }
+        let manner: Manner = isInLines ? .lines(json: json, readsAnswers: readsAnswers) : .commands(commands)
+        ThisProcess.exit(try DelegateRun(manner: manner, words: words, socket: socket).run())
+    }
+
     /// Runs until the delegate ends. Returns the exit status.
-    package func run() throws -> Int32 {
+    private func run() throws -> Int32 {
         while true {
             wait()
             for event in link.work() { try handle(event) }
