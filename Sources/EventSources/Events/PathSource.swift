@@ -467,27 +467,6 @@ extension AppSpecification {
     }
 }
 
-extension PathTrigger.Condition {
-    /// Which changes at the path must be watched for this condition.
-    fileprivate var interest: Place.Interest {
-        switch self {
-        case .exists: .existence
-        case .changed: .changes
-        case .modified: .writes
-        case .notEmpty: .entries
-        }
-    }
-
-    /// What happened at the path, as a text for the log and the history.
-    fileprivate func text(_ path: String) -> String {
-        switch self {
-        case .exists: "the existence of \(path)"
-        case .changed, .modified: "a change of \(path)"
-        case .notEmpty: "something in \(path)"
-        }
-    }
-}
-
 /// The machine's locale, as the configuration files set it.
 private enum Locale {
     /// The variables that the files set, such as `{"LANG": "de_DE.UTF-8"}`.
