@@ -21,6 +21,7 @@ package import VarlinkServer
 /// them uses it.
 package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
+    package var engine: Engine { supervisor.engine }
     private(set) var server: VarlinkServer?
     /// Calls that wait until their apps have reached a state.
     var pendingCalls: [PendingCall] = []

@@ -80,8 +80,10 @@ package struct PlainHealth {
         let up = summaries.count { Self.isUp($0) }
         // There are no problems, so every app that is not up is down on purpose.
         let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
-        let waiting = summaries.count - up - stopped
+        let working = summaries.count { $0.working }
+        let waiting = summaries.count - up - stopped - working
         let others = [
+            working > 0 ? "\(working) at work" : nil,
             stopped > 0 ? "\(stopped) stopped by a user" : nil,
             waiting > 0 ? "\(waiting) done or on demand" : nil,
         ].compactMap { $0 }
@@ -128,6 +130,8 @@ package struct PlainHealth {
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
+        // A job that runs for hours is as it should be: if it runs longer than its launch_deadline, it fails.
+        if app.working { return nil }
         if app.goal == "not-running" || isUp(app) {
             return hasFailed(app) ? failure(app) : (app.unhealthy ?? app.socketTrouble).map { "\(app.name) \($0)" }
         }
@@ -136,7 +140,7 @@ package struct PlainHealth {
 
     private static func problem(_ app: AppSummary, _ state: String?) -> String? {
         if app.failed { return failure(app) }
-        if app.done, state == nil { return nil }
+        if app.done || app.working, state == nil { return nil }
         guard isUp(app) else { return absence(app) }
         if let problem = app.unhealthy { return "\(app.name) \(problem)" }
         guard let state, app.state != state else { return nil }

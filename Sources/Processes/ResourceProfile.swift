@@ -41,6 +41,11 @@ extension ProcessTree {
 
     /// The processes that get a profile first. If the profile is new, notes the others, which get it later.
     private func takeFirst(_ given: GivenProfile, _ profile: StateProfile) -> [ProcessStat] {
+        // Without a cgroup, a list takes reading all of /proc.
+        if !isContainer, stopped.count <= mostAtOnce, let members = stoppedMembers {
+            given.rest = []
+            return members
+        }
         let listing = listing(atMost: mostAtOnce)
         let first = Set(listing.members.map(\.pid))
         let isNew = listing.leftOut > 0 && given.profile != profile
@@ -86,7 +91,11 @@ extension ProcessTree {
         if write("cpu.weight", "\(weight)", before, given, .processorShare, &report) { return }
         let nice = Self.nice(forWeight: weight)
         let what = "autogroup nice \(nice)"
-        if let obstacle = ProcFS.autogroupObstacle(members[0].pid) {
+        // Looked for again each time that the app had the usual share before.
+        if given.autogroupObstacle == nil || given.profile?.cpuWeight ?? 100 == 100 {
+            given.autogroupObstacle = .some(ProcFS.autogroupObstacle(members[0].pid))
+        }
+        if let obstacle = given.autogroupObstacle ?? nil {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }

@@ -93,6 +93,12 @@ extension ProcessTree {
     ///
     /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
     public func stopPass(read: [Int32]? = nil) -> StopResult {
+        let result = attempt(read)
+        isWhollyStopped = result == .stopped
+        return result
+    }
+
+    private func attempt(_ read: [Int32]?) -> StopResult {
         var read = read
         if stopped.isEmpty { stoppedByThemselves = [] }
         // True if this is the first attempt to stop the app and its main process was running before. If the main
@@ -192,6 +198,22 @@ extension ProcessTree {
         return members.allSatisfy(isAtRest)
     }
 
+    /// The processes of an app that torpord has stopped, if all of them still are; nil otherwise. Since they cannot
+    /// fork, they are all that the app has.
+    var stoppedMembers: [ProcessStat]? {
+        guard isWhollyStopped else { return nil }
+        var result: [ProcessStat] = []
+        for identity in stopped {
+            guard let stat = try? ProcFS.stat(identity.pid), Identity(stat) == identity else { continue }
+            switch StopState.of(stat) {
+            case .stopped: result.append(stat)
+            case .ended: continue
+            case .running, .dying, .unknown: return nil
+            }
+        }
+        return result.isEmpty ? nil : result
+    }
+
     /// Whether a process is stopped, frozen or dying.
     private func isAtRest(_ stat: ProcessStat) -> Bool {
         StopState.of(stat) != .running || StopState.isKilled(stat.pid) || isFrozenBelow(stat.pid)
@@ -225,6 +247,7 @@ extension ProcessTree {
             }
         }
         stopped = []
+        isWhollyStopped = false
         stoppedByThemselves = []
         if let failure { throw failure }
     }

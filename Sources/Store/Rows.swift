@@ -210,13 +210,19 @@ public struct StoreContents: Sendable, Hashable {
         rows = [:]
     }
 
-    /// Removes data that no longer applies because it is from another boot or machine, such as force-quit marks. Goals
-    /// that users set are kept.
+    /// Removes data that no longer applies because it is from another boot or machine, such as force-quit marks, and
+    /// that an app has failed. Goals that users set are kept.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return
         case .earlierBoot:
-            for name in apps.keys { apps[name]?.isForceQuit = false }
+            for name in apps.keys {
+                apps[name]?.isForceQuit = false
+                // What the app lacked may be there now: a network, a disk, a device.
+                apps[name]?.isFailed = false
+                apps[name]?.attempt = 0
+                apps[name]?.ledger = []
+            }
         case .otherMachine:
             for (name, row) in apps {
                 var fresh = AppRow(name: name)

@@ -121,6 +121,31 @@ import Testing
         #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .none })
     }
 
+    @Test("all processes of a stopped app get it, and those that are forked after the stop lose it too")
+    func stopped() throws {
+        let app = try TestApp(
+            """
+            before = open('/proc/self/oom_score_adj').read()
+            os.fork()
+            say('ready')
+            while open('/proc/self/oom_score_adj').read() == before: time.sleep(0.001)
+            os.fork()
+            say('forked')
+            time.sleep(1000)
+            """
+        )
+        for _ in 0..<2 { #expect(try app.line() == "ready") }
+        #expect(try app.stop() == .stopped)
+        _ = try apply(.suspended, to: app.tree)
+        #expect(try scores(app.tree) == [900, 900])
+        #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .idle })
+        try app.tree.continue()
+        for _ in 0..<4 { #expect(try app.line() == "forked") }
+        _ = try apply(.active, to: app.tree)
+        #expect(try scores(app.tree) == Array(repeating: try inherited(), count: 4))
+        #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .none })
+    }
+
     @Test("a process that has moved to a session of its own gets it too")
     func sessions() throws {
         let app = try TestApp(

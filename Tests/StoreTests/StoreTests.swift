@@ -135,7 +135,7 @@ extension OneAtATime {
             #expect(row.ledger(at: 1_000, window: 500) == [900, 1_000, 1_000, 1_000])
         }
 
-        @Test("another boot ends force-quit marks, another machine all but what persons asked for")
+        @Test("another boot ends force-quit marks and failures, another machine all but what persons asked for")
         func origins() throws {
             let bench = try Bench()
             var store = bench.store()
@@ -145,6 +145,7 @@ extension OneAtATime {
             var contents = try bench.load(store)
             var expected = AppRow.full
             expected.isForceQuit = false
+            (expected.isFailed, expected.attempt, expected.ledger) = (false, 0, [])
             #expect(contents.origin == .earlierBoot && contents.apps == ["web": expected])
             #expect(store.close(within: Bench.patience))
             // It is written, not only told: the mark stays away for the next torpord of this boot.

@@ -297,6 +297,7 @@ extension ControlService {
             entry.isDown = down.contains(id)
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
+            entry.belongings = applied.belongings[change.name]
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation

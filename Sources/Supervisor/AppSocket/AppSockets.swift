@@ -316,14 +316,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     /// The launch options that the delegate of the current incarnation gets.
     func launchOptions(of app: AppRuntime) -> JSON {
-        LaunchEnvironment.options(
-            coordinator.machine(app.id).launchOrder,
+        LaunchOptions(
+            order: coordinator[app.id].launchOrder,
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
             restoredState: stateOffered(to: app)?.path,
             data: supervisor.dataFolders.launch(of: app),
             scene: supervisor.scenes.session(of: app)
-        )
+        ).json
     }
 
     /// The saved state that was offered to the current launch; nil if none was offered, or if it no longer exists.

@@ -139,15 +139,15 @@ package final class Shares: ShellRoom, LifecycleObserver {
     /// that is launched gets its profile when it is ready. A oneshot does its work during the launch, so it gets the
     /// profile of its state at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
-        let machine = coordinator.machine(app.id)
         guard app.run.exitRecord == nil, !app.run.containerHasEnded else { return nil }
-        switch machine.transition {
+        let state = coordinator[app.id].state
+        switch coordinator[app.id].transition {
         case nil:
-            if let advised = app.run.advisedProfile, advised.state == machine.state { return advised.profile }
-            return machine.state == .notRunning ? nil : machine.state
+            if let advised = app.run.advisedProfile, advised.state == state { return advised.profile }
+            return state == .notRunning ? nil : state
         case .launching:
             guard app.specification.rules.isOneshot else { return nil }
-            return machine.state == .inactive ? .active : machine.state
+            return state == .inactive ? .active : state
         case .activating, .deactivating, .enteringBackground, .enteringForeground, .suspending, .resuming,
             .terminating:
             return nil
@@ -165,9 +165,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
     /// foreground.
     func raiseProfile(_ app: AppRuntime) {
         guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
-        let machine = coordinator.machine(app.id)
         let wanted: AppState =
-            switch machine.goal {
+            switch coordinator[app.id].goal {
             case .active: .active
             case .inactive: .inactive
             case .background, .suspended, .notRunning: .background
@@ -230,7 +229,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
     private func setProfileState(_ app: AppRuntime, _ state: AppState) {
         guard app.run.profileState != state else { return }
         app.run.profileState = state
-        supervisor.record(app)
+        supervisor.recordProfile(of: app)
     }
 }
 

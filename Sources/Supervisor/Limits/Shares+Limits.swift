@@ -84,8 +84,7 @@ extension Shares {
 
     private func isToBeLookedAt(_ app: AppRuntime) -> Bool {
         guard app.specification.memoryLimit != nil, app.run.tree != nil, app.run.exitRecord == nil else { return false }
-        let machine = coordinator.machine(app.id)
-        return machine.state != .suspended && machine.transition != .terminating
+        return coordinator[app.id].state != .suspended && coordinator[app.id].transition != .terminating
     }
 
     /// Asks the kernel to report when the app has to wait for memory, if the kernel enforces the app's memory limit.

@@ -118,7 +118,8 @@ final class Takeover: ShellRoom {
             app.undone = ActionMask(rawValue: entry.undone)
             let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
             if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
-            let fields = AppRecord(from: &reader)
+            var fields = AppRecord(from: &reader)
+            fields.amend(entry.amendment)
             coordinator.restoreLater(app.id, from: &reader)
             let channel = ChannelRecord(from: &reader)
             coordinator.restoreWake(app.id, from: &reader)
