@@ -334,6 +334,7 @@ package final class ControlService: ShellRoom, ClientService {
         var status = AppStatus(summary: summary(app))
         forecast(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
+        status.countedMemory = countedMemory(of: app)
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)

@@ -16,6 +16,8 @@ public final class PathWatcher {
     public var onRemember: (() -> Void)?
     /// Whether no place is being inspected or waits for an inspection (a ``Walk``).
     public var isIdle: Bool { underWay.isEmpty && dirty.isEmpty }
+    /// Whether every place was inspected (a ``Walk``) and is watched, so that no later change is missed.
+    public var isComplete: Bool { entries.values.allSatisfy(\.isKnown) }
 
     fileprivate struct Entry {
         var place: Place

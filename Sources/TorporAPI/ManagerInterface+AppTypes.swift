@@ -310,6 +310,8 @@ extension ManagerInterface {
           woken_by: []string,
           not_woken_by: []string,
           memory_limit: ?int,
+          memory_counted: ?int,
+          memory_counted_by: ?string,
           exec: []string,
           file: ?string,
           line: ?int,

@@ -94,6 +94,20 @@ struct PathWatcherTests {
         #expect(try world.told { try world.write("f", "and again") } == ["f"])
     }
 
+    @Test("places are complete once each was looked at: a change from then on is news")
+    func complete() throws {
+        let world = try World()
+        #expect(world.watcher.isComplete, "it has none")
+        for round in 0..<3 {
+            let path = "f\(round)"
+            world.watcher.watch(["\(round)": Place(world.folder + "/" + path, .changes)])
+            #expect(!world.watcher.isComplete, "only the loop learns what was found")
+            let end = world.loop.now + .seconds(10)
+            while !world.watcher.isComplete, world.loop.now < end { _ = try world.loop.runOnce(timeout: .seconds(1)) }
+            #expect(try world.told { try world.write(path) } == [path])
+        }
+    }
+
     @Test("what goes on is watched on when a place leaves that was just written to")
     func leaving() throws {
         let world = try World()

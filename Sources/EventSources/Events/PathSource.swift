@@ -54,6 +54,8 @@ package final class PathSource: EventRoom, EventSource {
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
+    /// What to call once every place is watched.
+    private var awaiting: [() -> Void] = []
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
     /// When an error about a path was last logged. At most one error per path is logged in 60 s, so that apps cannot
@@ -91,6 +93,7 @@ package final class PathSource: EventRoom, EventSource {
     }
 
     private func place() {
+        defer { tellComplete() }
         var places: [String: Place] = [:]
         meanings = [:]
         var now: [AppID: (keys: [String], isAlive: Bool)] = [:]
@@ -204,6 +207,23 @@ package final class PathSource: EventRoom, EventSource {
             placeSoon()
         }
         remember()
+        tellComplete()
+    }
+
+    /// Calls `body` once every path in the configuration is watched, so that no later change is missed. That may never
+    /// be, if a disk or a directory service does not answer.
+    package func whenComplete(_ body: @escaping () -> Void) {
+        awaiting.append(body)
+        tellComplete()
+    }
+
+    private func tellComplete() {
+        guard !awaiting.isEmpty, !isPlacing, !lookedUp.contains(where: { accounts[$0] == nil }),
+            watcher?.isComplete ?? true
+        else { return }
+        let all = awaiting
+        awaiting = []
+        for body in all { body() }
     }
 
     private func placeSoon() {
@@ -252,7 +272,10 @@ package final class PathSource: EventRoom, EventSource {
             inherited = PathWatcher.notes(in: remembered)
             keptNotes = inherited
             made.onNews = { [weak self] in self?.heard($0) }
-            made.onRemember = { [weak self] in self?.remember() }
+            made.onRemember = { [weak self] in
+                self?.remember()
+                self?.tellComplete()
+            }
             watcher = made
         } catch {
             log.warning(
@@ -441,27 +464,6 @@ package final class PathSource: EventRoom, EventSource {
 extension AppSpecification {
     fileprivate var hasWatchedFiles: Bool {
         !self.paths.isEmpty || !self.settingsFiles.isEmpty || !self.identityFiles.isEmpty
-    }
-}
-
-extension PathTrigger.Condition {
-    /// Which changes at the path must be watched for this condition.
-    fileprivate var interest: Place.Interest {
-        switch self {
-        case .exists: .existence
-        case .changed: .changes
-        case .modified: .writes
-        case .notEmpty: .entries
-        }
-    }
-
-    /// What happened at the path, as a text for the log and the history.
-    fileprivate func text(_ path: String) -> String {
-        switch self {
-        case .exists: "the existence of \(path)"
-        case .changed, .modified: "a change of \(path)"
-        case .notEmpty: "something in \(path)"
-        }
     }
 }
 

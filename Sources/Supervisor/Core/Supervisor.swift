@@ -188,8 +188,9 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// How many descriptors each app needs: two sockets, a FIFO, a pidfd, and one for descriptors that the app stores.
-    private static let descriptorsAnApp = 5
+    /// How many descriptors each app needs: two sockets, a FIFO, pidfds of its main process and of its delegate, and one
+    /// for descriptors that the app stores.
+    private static let descriptorsAnApp = 6
 
     /// Runs until every app is gone after a signal or the end of the main app. Returns the exit status.
     package func run() throws(StartError) -> Int32 {

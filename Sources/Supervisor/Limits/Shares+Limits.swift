@@ -140,7 +140,8 @@ extension Shares {
             if isOver {
                 end(app, bytes, limit)
             } else if app.run.isNearLimit == true {
-                if usage.memoryBytes < limit / 100 * Self.calmPercent { calm(app, usage.memoryBytes, limit) }
+                let (isNear, bytes) = tree.exceeds(limit / 100 * Self.calmPercent, usage)
+                if !isNear { calm(app, bytes, limit) }
             } else {
                 let (isNear, bytes) = tree.exceeds(limit / 100 * Self.warningPercent, usage)
                 if isNear { warn(app, bytes, limit) }
