@@ -19,7 +19,7 @@ struct Scenes: Measurement {
             + "socket of its own; \(live) run at a time. New: from the request for it to the first byte of its answer; "
             + "again: from the connection to one that was ended since. Torpor: max_live = \(live), sessions on the disk "
             + "before the answer; systemd: socket and service templates, where the harness stops who was used \(live) "
-            + "instances before, since nobody else does, and does not count that; no session is kept. 30 ms between two."
+            + "instances before, since no program else does, and does not count that; no session is kept. 30 ms between two."
     }
 
     func figures(_ bench: Bench) -> [Figure] {

@@ -16,7 +16,7 @@ struct Wakes: Measurement {
     func conditions(_ bench: Bench) -> String {
         "Unix sockets that the supervisor holds, a byte there and the pid of who answers back, one connection at a time, "
             + "each of \(grouped(apps(bench))) apps in turn: once while all run, once while all are stopped (T in /proc "
-            + "just before). floor, stopped: a frozen cgroup of which somebody knows when to thaw it, as with docker "
+            + "just before). floor, stopped: a frozen cgroup that a program thaws in time, as with docker "
             + "pause. Started: apps that end after one answer, in C, and in Python with http.server; floor: "
             + "posix_spawn in the place of who listens."
     }
