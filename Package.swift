@@ -75,7 +75,7 @@ let modules: Table = [
         "SystemBus", "TorporAPI", "Varlink", "WireText",
     ],
     // What torpor and torpor-verbs share: the everyday verbs, and how all verbs ask and speak.
-    "EverydayVerbs": ["CommandLinePages", "Linux", "TorporAPI", "Varlink", "WireText"],
+    "EverydayVerbs": ["AppConnection", "CommandLinePages", "Linux", "TorporAPI", "Varlink", "WireText"],
     "Gateway": ["Bearer", "Configuration", "GatewayConfiguration", "Linux", "TorporAPI", "Varlink", "WireText"],
     "GatewayConfiguration": ["Configuration", "WireText"],
     "HTTPAsking": ["EventLoop", "Linux", "TransferRules"],

@@ -106,10 +106,7 @@ package struct StatusPage {
         add("restarts", app.restarts == 0 ? nil : "\(app.restarts)")
         add("next restart", app.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
         add("asleep", asleep)
-        let limit = status.memoryLimit.map { " of " + Times.memory(bytes: $0) } ?? ""
-        let pagedOut =
-            (status.sleep?.pagedOut).flatMap { $0 > 0 ? ", \(Times.memory(bytes: $0)) paged out" : nil } ?? ""
-        add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit + pagedOut })
+        add("memory", memory)
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
         add("last exit", app.exitSentence.map { $0 + (app.lastExit?.at.map { ", " + Times.timestamp($0) } ?? "") })
         if app.isSandboxed, app.pid == nil, app.lastExit?.reason == "exit-failure" {
@@ -177,10 +174,29 @@ package struct StatusPage {
     }
 
     private var health: String? {
-        guard let health = status.health else { return nil }
+        // That another process has stopped it is in the first line.
+        guard let health = status.health else {
+            return status.stopped ? nil : status.summary.unhealthy.map { "it \($0)" }
+        }
         let check = health.check
         if let problem = status.summary.unhealthy { return "it \(problem) (\(check))" }
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
+    }
+
+    /// The app's memory. With a limit, it is the memory that counts for the limit.
+    private var memory: String? {
+        guard let bytes = status.countedMemory?.bytes ?? status.summary.memoryBytes else { return nil }
+        let limit = status.memoryLimit.map { " of " + Times.memory(bytes: $0) } ?? ""
+        let measure =
+            switch status.countedMemory?.measure {
+            case .cgroup: " (of its cgroup)"
+            case .proportional: " (PSS: shared pages count once)"
+            case .resident: " (resident: shared pages count for each process)"
+            case nil: ""
+            }
+        let pagedOut = status.sleep?.pagedOut ?? 0
+        return Times.memory(bytes: bytes) + limit + measure
+            + (pagedOut > 0 ? ", \(Times.memory(bytes: pagedOut)) paged out" : "")
     }
 
     /// How long the app was suspended in this run, as a time and as a part of the run, and how much processor time that

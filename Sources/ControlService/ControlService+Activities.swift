@@ -24,7 +24,7 @@ extension ControlService {
         let infos =
             try name.map { name throws(Selection.Unknown) in try selection.one(name) }
             .map { app in [room.info(of: app)].compactMap(\.self) } ?? room.infos
-        reply.send(BoundedList(infos.map(\.json)).reply("activities"))
+        reply.send(BoundedReply.list("activities", infos.map(\.json)))
     }
 
     /// Brings the app that continues the activity to the foreground, and replies when that app has answered.

@@ -21,8 +21,9 @@ extension ControlService {
     func alerts(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.persistence.whenLoaded { [self] in
-            let list = BoundedList(supervisor.alerts.infos(of: chosen).map(\.json))
-            reply.send(list.reply("alerts", ["problem": .optional(supervisor.desktop.alertProblem)]))
+            let infos = supervisor.alerts.infos(of: chosen)
+            let problem: JSONObject = ["problem": .optional(supervisor.desktop.alertProblem)]
+            reply.send(BoundedReply.list("alerts", infos.map(\.json), with: problem))
         }
     }
 

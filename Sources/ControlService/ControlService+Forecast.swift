@@ -26,6 +26,20 @@ extension ControlService {
         )
     }
 
+    /// The app's memory as it counts for its memory limit; nil if it has no limit, or does not run.
+    func countedMemory(of app: AppRuntime) -> CountedMemory? {
+        guard app.specification.memoryLimit != nil, let tree = app.run.tree else { return nil }
+        let usage = app.run.usage
+        let bytes = Int64(clamping: usage.memoryBytes)
+        if tree.hasMemoryController { return CountedMemory(bytes: bytes, .cgroup) }
+        guard usage.processes <= Self.mostShares else { return CountedMemory(bytes: bytes, .resident) }
+        return CountedMemory(bytes: Int64(clamping: tree.proportionalMemory()), .proportional)
+    }
+
+    /// The maximum number of processes whose shares of memory are read for a status, which takes up to a millisecond
+    /// for each.
+    private static let mostShares = 32
+
     /// Adds to the app's status what wakes the app and what suspends it.
     func forecast(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)

@@ -27,7 +27,10 @@ extension ControlService {
                 ]
             )
         case .inherit:
-            return reply.fail("\(app.name) writes to the output of torpord itself (log = \"inherit\"): look there")
+            return reply.fail(
+                "\(app.name) writes to the output of torpord itself (log = \"inherit\"): look there (if that is the "
+                    + "journal, ‘journalctl -t torpord’ shows it)"
+            )
         case .null:
             return reply.fail("\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
         }

@@ -71,7 +71,7 @@ extension ControlService {
                     let all = rows.map {
                         UnhandledInfo($0, withPayload: request.payload || $0.mail.topic == OpenedURL.topic).json
                     }
-                    reply.send(BoundedList(all).reply("unhandled"))
+                    reply.send(BoundedReply.list("unhandled", all))
                 case .failure(let problem): reply.fail("unhandled messages cannot be read: \(problem)")
                 }
             }

@@ -311,15 +311,6 @@ extension ControlService {
         }
     }
 
-    /// A text that says that the launch failed, if this call launched the app and the app reported the failure;
-    /// otherwise empty. The app's state does not show such a failure.
-    private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
-        guard machine.incarnation > item.incarnation,
-            app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
-        else { return "" }
-        return "; it answered didFinishLaunching with failed (see ‘torpor history \(app.name)’)"
-    }
-
     /// The result of a call that waits until the app reaches a goal; nil while the result is open.
     private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
     {
@@ -355,25 +346,8 @@ extension ControlService {
         let waits = machine.isCovered && machine.goal == .active
         let text = "is \(machine.state.rawValue)"
         let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
-        let remarks = lacksScene(app, machine) + failedLaunch(item, app, machine) + unsaved(app, machine)
+        let remarks = lacksScene(app, machine) + failedLaunch(item, app, machine) + unsaved(app, machine) + deaf(app)
         return result(app, ok: true, text + back + remarks + waitingMail(app, machine) + staysStopped(item, app))
-    }
-
-    /// The text to add if an app in the background could not save its state, and has not saved it since; else empty.
-    private func unsaved(_ app: AppRuntime, _ machine: AppMachine) -> String {
-        guard machine.state == .background || machine.state == .suspended,
-            app.run.stateNotKeptIn == machine.incarnation
-        else { return "" }
-        return "; its state could not be saved (see ‘torpor history \(app.name)’)"
-    }
-
-    /// The text to add if an app with scenes inside stays in the background because none of its scenes is connected;
-    /// else empty.
-    private func lacksScene(_ app: AppRuntime, _ machine: AppMachine) -> String {
-        guard app.specification.innerScenes != nil, machine.state == .background, machine.sceneMachines.isEmpty else {
-            return ""
-        }
-        return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
     /// The result if the app has failed and is not restarted: it might never reach the state for which the call waits.

@@ -10,9 +10,8 @@ import VarlinkServer
 /// Progress reports, which a client gets while its call waits for apps.
 extension ControlService {
     func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
-        guard waiter.reply.more else { return }
+        guard waiter.reply.more, waiter.items[index].result == nil else { return }
         let machine = coordinator.machine(app.id)
-        guard waiter.items[index].result == nil else { return }
         let blockers = coordinator.blockers(app.id)
         waiter.note(blockers.compactMap { coordinator.id(of: $0) }, of: index)
         let text =

@@ -99,7 +99,7 @@ extension ControlService {
     func permissions(of chosen: [AppRuntime], _ reply: Reply) {
         supervisor.persistence.whenLoaded { [self] in
             let infos = chosen.flatMap { supervisor.permissions.infos(of: $0) }
-            reply.send(BoundedList(infos.map(\.json)).reply("permissions"))
+            reply.send(BoundedReply.list("permissions", infos.map(\.json)))
         }
     }
 

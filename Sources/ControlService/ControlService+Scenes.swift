@@ -172,10 +172,8 @@ extension ControlService {
                 supervisor.innerScenes.sessions(of: app).map { supervisor.innerScenes.info(of: $0, app) }
             }
         if let template, templates.isEmpty, scenes.isEmpty { return refuse(unknown: template, reply) }
-        let results: JSON = [
-            "templates": .array(templates.sorted { $0.name < $1.name }.map(\.json)),
-            "scenes": .array(scenes.sorted { $0.app < $1.app }.map(\.json)),
-        ]
-        reply.send(BoundedReply.shortened(results, to: BoundedList.mostBytes))
+        let names = JSON.array(templates.sorted { $0.name < $1.name }.map(\.json))
+        let infos = scenes.sorted { $0.app < $1.app }.map(\.json)
+        reply.send(BoundedReply.list("scenes", infos, with: ["templates": names]))
     }
 }

@@ -12,7 +12,7 @@ extension ControlService {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.persistence.whenLoaded { [self] in
             let infos = supervisor.transfers.infos(of: chosen, session: request.session)
-            reply.send(BoundedList(infos.map(\.json), shortening: ["url", "file"]).reply("transfers"))
+            reply.send(BoundedReply.list("transfers", infos.map(\.json), shortening: ["url", "file"]))
         }
     }
 

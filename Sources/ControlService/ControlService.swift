@@ -21,6 +21,7 @@ package import VarlinkServer
 /// them uses it.
 package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
+    package var engine: Engine { supervisor.engine }
     private(set) var server: VarlinkServer?
     /// Calls that wait until their apps have reached a state.
     var pendingCalls: [PendingCall] = []
@@ -333,6 +334,7 @@ package final class ControlService: ShellRoom, ClientService {
         var status = AppStatus(summary: summary(app))
         forecast(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
+        status.countedMemory = countedMemory(of: app)
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Supervisor
 import TorporAPI
 import Varlink
 
@@ -7,13 +8,7 @@ import Varlink
 enum EventParts {
     /// How many of these events one reply can have: at least one, if there is one.
     static func fitting(_ events: some Sequence<EventRecord>) -> Int {
-        var (count, bytes) = (0, 0)
-        for event in events {
-            bytes += size(of: event)
-            if count > 0, bytes > BoundedReply.mostBytes { break }
-            count += 1
-        }
-        return count
+        BoundedReply.fitting(events) { size(of: $0) }
     }
 
     /// The most bytes that the event takes as JSON.

@@ -65,6 +65,7 @@ struct LiveApp: ListedApp {
     var restarts: Int64 { Int64(outline.restarts) }
     var failed: Bool { outline.failed }
     var done: Bool { outline.isDone }
+    var working: Bool { outline.isWorking }
     var stranded: Bool { listing.service.isStranded(app) }
 
     // MARK: The run

@@ -31,7 +31,7 @@ final class LogFollower: OutputFollower {
     private var isAgain = false
     /// Whether the client wants all existing lines in a single reply.
     private let isGathered: Bool
-    private var gathered = GatheredLines(most: bytesOfReply)
+    private var gathered = GatheredLines(most: BoundedReply.mostBytes)
     /// The number of bytes that may still be searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
     /// If the search is not done by this time, an empty reply tells the client that torpord is still searching.
@@ -42,8 +42,6 @@ final class LogFollower: OutputFollower {
 
     /// The maximum number of bytes sent before the event loop does other work.
     private static let pageBytes = 256 << 10
-    /// The maximum size of the lines of a single reply, in bytes of their JSON.
-    private static let bytesOfReply = 4 << 20
     /// The maximum number of bytes searched before the event loop does other work.
     private static let searchBytes = 1 << 20
     private static let signInterval = Duration.seconds(5)
@@ -63,7 +61,7 @@ final class LogFollower: OutputFollower {
         if !reply.more {
             query.count = min(query.count ?? .max, LogReader.mostLines)
             // As JSON, no line is shorter than in the file.
-            query.bytes = LogFollower.bytesOfReply
+            query.bytes = BoundedReply.mostBytes
         }
         self.reader = reader
         self.query = query

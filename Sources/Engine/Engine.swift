@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import EventLoop
-package import Lifecycle
+public import EventLoop
+public import Lifecycle
 import Linux
 import TorporAPI
 
@@ -32,12 +32,13 @@ package protocol ActionPerformer: AnyObject {
 /// Everything runs on one thread. An event that occurs while actions are carried out waits until they are done. A
 /// request may reach the core in between, but the resulting decisions wait too. So decisions are carried out in
 /// order, each completely before the next.
-package final class Engine {
-    package let loop: EventLoop
+public final class Engine {
+    /// The event loop, on which everything runs.
+    public let loop: EventLoop
     /// The lifecycle core, which decides and has the lifecycle state of every app.
-    package let coordinator: Coordinator
+    public let coordinator: Coordinator
     /// What torpord stores for each app beyond its lifecycle state.
-    package let apps = AppTable()
+    public let apps = AppTable()
     /// Carries out the lifecycle core's decisions.
     package unowned(unsafe) var performer: (any ActionPerformer)?
 
@@ -137,7 +138,6 @@ package final class Engine {
     /// status shows that a user has stopped the app, since it is not launched at the next boot either. Called before the
     /// decisions are recorded, because otherwise the next torpord would show the failure again.
     private func rememberSeen(_ request: Request, _ app: AppRuntime) {
-        let machine = coordinator.machine(app.id)
         let reason: TerminationReason
         switch request {
         case .reset:
@@ -147,10 +147,10 @@ package final class Engine {
         case .forceQuit: reason = .forceQuit
         default: return
         }
-        guard !machine.isAlive, app.lastReason != .stopped, app.lastReason != .forceQuit else { return }
+        guard !coordinator[app.id].isAlive, app.lastReason != .stopped, app.lastReason != .forceQuit else { return }
         // An app that has failed stays so until it is reset.
         let exit = LastExit(reason: reason.rawValue, at: Clock.realtimeMicroseconds())
-        app.lastExit = machine.failed ? nil : exit
+        app.lastExit = coordinator[app.id].failed ? nil : exit
     }
 
     /// Records decisions of the lifecycle core at once, and carries them out after all earlier decisions.

@@ -4,17 +4,33 @@ import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 /// The verb `health` without the argument parser (see ``PlainArguments``).
 package struct PlainHealth {
     package var apps: [String]
     package var options: PlainOptions
     package var state: String?
-    package var timeout = Duration.seconds(5)
+    private var timeout = Duration.seconds(5)
 
     package init(apps: [String], options: PlainOptions) {
         self.apps = apps
         self.options = options
+    }
+
+    init?(_ words: ArraySlice<String>) {
+        var milliseconds: Int64?
+        let read = PlainWords(words) { option, words in
+            option == "--timeout" && words.set(&milliseconds, Quantity.milliseconds)
+        }
+        guard let line = read else { return nil }
+        self.init(apps: line.operands, options: line.options)
+        set(timeout: milliseconds)
+    }
+
+    /// Sets the longest time to wait for an answer, in milliseconds, unless it is nil.
+    package mutating func set(timeout: Int64?) {
+        if let timeout { self.timeout = .milliseconds(min(timeout, 1 << 40)) }
     }
 
     /// A problem of an app or, without an app, of the supervisor.
@@ -64,8 +80,10 @@ package struct PlainHealth {
         let up = summaries.count { Self.isUp($0) }
         // There are no problems, so every app that is not up is down on purpose.
         let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
-        let waiting = summaries.count - up - stopped
+        let working = summaries.count { $0.working }
+        let waiting = summaries.count - up - stopped - working
         let others = [
+            working > 0 ? "\(working) at work" : nil,
             stopped > 0 ? "\(stopped) stopped by a user" : nil,
             waiting > 0 ? "\(waiting) done or on demand" : nil,
         ].compactMap { $0 }
@@ -112,6 +130,8 @@ package struct PlainHealth {
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
+        // A job that runs for hours is as it should be: if it runs longer than its launch_deadline, it fails.
+        if app.working { return nil }
         if app.goal == "not-running" || isUp(app) {
             return hasFailed(app) ? failure(app) : (app.unhealthy ?? app.socketTrouble).map { "\(app.name) \($0)" }
         }
@@ -120,7 +140,7 @@ package struct PlainHealth {
 
     private static func problem(_ app: AppSummary, _ state: String?) -> String? {
         if app.failed { return failure(app) }
-        if app.done, state == nil { return nil }
+        if app.done || app.working, state == nil { return nil }
         guard isUp(app) else { return absence(app) }
         if let problem = app.unhealthy { return "\(app.name) \(problem)" }
         guard let state, app.state != state else { return nil }

@@ -18,6 +18,11 @@ package struct PlainList {
         self.options = options
     }
 
+    init?(_ words: ArraySlice<String>) {
+        guard let line = PlainWords(words) else { return nil }
+        self.init(apps: line.operands, showsScenes: !line.operands.isEmpty, options: line.options)
+    }
+
     package func run() throws {
         let reply = try Manager(options).call(.list(of: apps))
         guard !options.json else {

@@ -15,6 +15,11 @@ package struct PlainStatus {
         self.options = options
     }
 
+    init?(_ words: ArraySlice<String>) {
+        guard let line = PlainWords(words, { option, _ in option == "--utc" }) else { return nil }
+        self.init(apps: line.operands, options: line.options)
+    }
+
     package func run() throws {
         guard !apps.isEmpty || options.json else {
             try PlainList(apps: [], showsScenes: false, options: options).run()

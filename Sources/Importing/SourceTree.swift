@@ -117,37 +117,97 @@ public struct SourceTree {
     }
 }
 
-/// A pattern for names, with the wildcards `*` and `?`.
+/// A pattern for names as glob(7) has them: with `*`, `?`, and sets such as `[a-z]` and `[!0-9]`. As there, a name that
+/// begins with a dot must be named by it.
 struct NamePattern {
-    private let pattern: [UInt8]
-    /// The minimum length of a name that matches, in bytes.
-    private let least: Int
+    private enum Element {
+        case star
+        case any
+        case byte(UInt8)
+        case set([ClosedRange<UInt8>], isNegated: Bool)
 
-    /// Creates a pattern. Several consecutive stars count as one.
-    init(_ text: String) {
-        var pattern: [UInt8] = []
-        for byte in text.utf8 where byte != UInt8(ascii: "*") || pattern.last != byte { pattern.append(byte) }
-        self.pattern = pattern
-        least = pattern.count { $0 != UInt8(ascii: "*") }
+        func matches(_ byte: UInt8) -> Bool {
+            switch self {
+            case .star: false
+            case .any: true
+            case .byte(let own): own == byte
+            case .set(let ranges, let isNegated): ranges.contains { $0.contains(byte) } != isNegated
+            }
+        }
     }
 
+    private var pattern: [Element] = []
+    /// The minimum length of a name that matches, in bytes.
+    private var least = 0
     /// Whether the pattern contains a wildcard.
-    var isPattern: Bool { pattern.contains(UInt8(ascii: "*")) || pattern.contains(UInt8(ascii: "?")) }
+    private(set) var isPattern = false
+    private let namesHidden: Bool
+
+    /// Creates a pattern. Several consecutive stars count as one. A `[` that is never closed stands for itself.
+    init(_ text: String) {
+        let bytes = Array(text.utf8)
+        namesHidden = bytes.first == UInt8(ascii: ".")
+        var place = 0
+        while place < bytes.count {
+            let byte = bytes[place]
+            place += 1
+            if byte == UInt8(ascii: "*") {
+                if case .star? = pattern.last { continue }
+                pattern.append(.star)
+                isPattern = true
+                continue
+            }
+            least += 1
+            if byte == UInt8(ascii: "?") {
+                pattern.append(.any)
+                isPattern = true
+            } else if byte == UInt8(ascii: "["), let (set, next) = Self.set(bytes, from: place) {
+                pattern.append(set)
+                isPattern = true
+                place = next
+            } else {
+                pattern.append(.byte(byte))
+            }
+        }
+    }
+
+    /// The set after a `[`, and the place after its `]`.
+    private static func set(_ bytes: [UInt8], from start: Int) -> (Element, Int)? {
+        var place = start
+        let isNegated = place < bytes.count && bytes[place] == UInt8(ascii: "!")
+        if isNegated { place += 1 }
+        let first = place
+        var ranges: [ClosedRange<UInt8>] = []
+        while place < bytes.count {
+            let low = bytes[place]
+            // A ] that comes first is a member.
+            if low == UInt8(ascii: "]"), place > first { return (.set(ranges, isNegated: isNegated), place + 1) }
+            if place + 2 < bytes.count, bytes[place + 1] == UInt8(ascii: "-"), bytes[place + 2] != UInt8(ascii: "]") {
+                let high = bytes[place + 2]
+                if low <= high { ranges.append(low...high) }
+                place += 3
+            } else {
+                ranges.append(low...low)
+                place += 1
+            }
+        }
+        return nil
+    }
 
     func matches(_ name: String) -> Bool {
         let text = Array(name.utf8)
-        guard text.count >= least else { return false }
+        guard text.count >= least, namesHidden || !isPattern || text.first != UInt8(ascii: ".") else { return false }
         var (here, place) = (0, 0)
         // The positions, in the name and in the pattern, from which to retry after the last star.
         var retry: (here: Int, place: Int)?
         while true {
             if place < pattern.count {
-                if pattern[place] == UInt8(ascii: "*") {
+                if case .star = pattern[place] {
                     place += 1
                     retry = (here, place)
                     continue
                 }
-                if here < text.count, pattern[place] == text[here] || pattern[place] == UInt8(ascii: "?") {
+                if here < text.count, pattern[place].matches(text[here]) {
                     here += 1
                     place += 1
                     continue

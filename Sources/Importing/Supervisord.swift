@@ -185,6 +185,10 @@ struct SupervisordIncludes {
 
     /// The maximum number of patterns, because each pattern is compared with every name in its folder.
     private static let mostPatterns = 100
+    /// The maximum number of files and folders that a pattern may name.
+    private static let mostPlaces = 1000
+    /// Whether a pattern names more.
+    private var leftOut = false
 
     init(folder: String, tree: SourceTree) {
         self.folder = folder
@@ -200,7 +204,10 @@ struct SupervisordIncludes {
             result.remark("\(entry.key) of [include] is not known, and is left out.", at: entry.line)
         }
         let place = section.line(of: "files")
-        let expansion = SupervisordExpansion(values: ["here": folder], variables: tree.variables)
+        let expansion = SupervisordExpansion(
+            values: ["here": folder, "host_node_name": tree.hostName],
+            variables: tree.variables
+        )
         var patterns = OrderedTable<Void>()
         for pattern in (section["files"] ?? "").split(whereSeparator: \.isWhitespace) {
             do throws(SupervisordExpansion.Failure) {
@@ -221,6 +228,10 @@ struct SupervisordIncludes {
         var seen: Set<WireText> = []
         for (pattern, _) in patterns.members.prefix(Self.mostPatterns) {
             let found = files(SourceTree.join(folder, pattern)).filter { tree.read($0) != nil }
+            if leftOut {
+                result.doubt("\(quoted(pattern)) of [include] names more than \(Self.mostPlaces) files", at: place)
+                leftOut = false
+            }
             if found.isEmpty {
                 result.doubt("there is no file \(quoted(pattern)), which files of [include] names", at: place)
             }
@@ -235,13 +246,28 @@ struct SupervisordIncludes {
         }
     }
 
-    /// The files that a path names. The last component of the path may be a pattern.
+    /// The files that a path names, each component of which may be a pattern, as supervisord reads them.
     private mutating func files(_ path: String) -> [String] {
-        let pattern = NamePattern(SourceTree.lastPart(path))
-        guard pattern.isPattern else { return [path] }
-        let folder = SourceTree.folder(path)
-        let names = listings[folder] ?? tree.names(folder) ?? []
-        listings[folder] = names
-        return names.filter(pattern.matches).map { folder + "/" + $0 }
+        var places = [path.hasPrefix("/") ? "" : "."]
+        for part in path.split(separator: "/") {
+            let pattern = NamePattern(String(part))
+            var next: [String] = []
+            for place in places {
+                guard pattern.isPattern else {
+                    next.append(place + "/" + part)
+                    continue
+                }
+                let folder = place.isEmpty ? "/" : place
+                let names = listings[folder] ?? tree.names(folder) ?? []
+                listings[folder] = names
+                next += names.filter(pattern.matches).map { place + "/" + $0 }
+            }
+            if next.count > Self.mostPlaces {
+                leftOut = true
+                next.removeLast(next.count - Self.mostPlaces)
+            }
+            places = next
+        }
+        return places
     }
 }

@@ -8,7 +8,8 @@ extension ImportedConfiguration {
     ///
     /// - Parameters:
     ///   - path: the path that the file will have, from which relative paths start.
-    ///   - system: the machine, whose users and groups must exist.
+    ///   - system: the machine, whose users and groups must exist. If it inspects files, there is a remark about each
+    ///     program or script that is missing.
     ///   - environment: the environment variables of the supervisor.
     public mutating func validate(
         at path: String,
@@ -21,7 +22,10 @@ extension ImportedConfiguration {
             for part in parts() { validate(part, at: path, system, environment) }
             ContainerNames.assign(&self)
         }
-        guard !mend(at: path, system, environment) else { return remarkOnRoot(system) }
+        guard !mend(at: path, system, environment) else {
+            remarkOnRoot(system)
+            return remarkOnMissing(at: path, system, environment)
+        }
         // All errors with a known place were removed. If an error is left, the whole file is invalid and of no use.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
@@ -43,6 +47,23 @@ extension ImportedConfiguration {
             "Without a user, \(LeftOutKeys.list(Array(shown))) \(names.count == 1 ? "runs" : "run") as root under the "
                 + "supervisor of the machine: write user = \"NAME\", or import it as the user whose supervisor runs it."
         )
+    }
+
+    /// Adds a remark about each program that this machine lacks, and each script of an interpreter.
+    private mutating func remarkOnMissing(
+        at path: String,
+        _ system: ConfigurationSystem,
+        _ environment: [String: String]
+    ) {
+        guard system.inspection != nil, translatedCount > 0,
+            case .success(let configuration) = load(at: path, system, environment)
+        else { return }
+        let places = Dictionary(programs.indices.map { (programs[$0].appName, $0) }) { one, _ in one }
+        for warning in configuration.warnings where warning.isAboutMissingProgram {
+            let parts = Self.parts(warning.path)
+            guard parts.count > 1, let index = places[parts[1]] else { continue }
+            programs[index].remark(warning.message)
+        }
     }
 
     /// The maximum number of names in a remark.
@@ -125,13 +146,24 @@ extension ImportedConfiguration {
         _ environment: [String: String]
     ) -> [Diagnostic] {
         guard translatedCount > 0 else { return [] }
-        let text = Array(toml.utf8)
         var system = system
-        system.read = { _ in .success(text) }
-        switch ConfigurationLoader.load(path: path, environment: environment, system: system) {
+        system.inspection = nil
+        switch load(at: path, system, environment) {
         case .success(let configuration): return configuration.warnings.filter(\.isAboutMissingAccount)
         case .failure(let list): return list.diagnostics.filter { $0.severity == .error || $0.isAboutMissingAccount }
         }
+    }
+
+    /// Loads the configuration as it is now.
+    private func load(
+        at path: String,
+        _ system: ConfigurationSystem,
+        _ environment: [String: String]
+    ) -> Result<TorporConfiguration, DiagnosticList> {
+        let text = Array(toml.utf8)
+        var system = system
+        system.read = { _ in .success(text) }
+        return ConfigurationLoader.load(path: path, environment: environment, system: system)
     }
 
     /// Removes the key or program that an error is about. Returns false if the error is about something else.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CKeeperProtocol
+import Glibc
 
 /// A request to launch a process. Descriptors are given as numbers in this process; they are sent with the message,
 /// in the order of `descriptors`.
@@ -157,18 +158,21 @@ public struct LaunchRequest: Sendable {
             }
         }
         let files = [inputFile, errorFile].compactMap { $0 }
-        let texts = [app, executable, directory ?? ""] + files + arguments + environment
-        let length = texts.reduce(message.count + texts.count) { $0 + $1.utf8.count }
+        let groups = [[app, executable, directory ?? ""], files, arguments, environment]
+        let length = groups.reduce(message.count) { $1.reduce($0) { $0 + $1.utf8.count + 1 } }
         if length <= KeeperProtocol.planLimit { message.reserveCapacity(length) }
-        for text in texts {
-            var text = text
-            let isFit = text.withUTF8 { bytes in
-                message.append(contentsOf: bytes)
-                return !bytes.contains(0)
+        all: for texts in groups {
+            for text in texts {
+                var text = text
+                let isFit = text.withUTF8 { bytes in
+                    message.append(contentsOf: bytes)
+                    // Swift's search looks at each byte: it took most of the time of an encoding.
+                    return bytes.baseAddress.map { memchr($0, 0, bytes.count) == nil } ?? true
+                }
+                guard isFit else { throw .nul }
+                message.append(0)
+                if message.count > 64 * KeeperProtocol.planLimit { break all }
             }
-            guard isFit else { throw .nul }
-            message.append(0)
-            if message.count > 64 * KeeperProtocol.planLimit { break }
         }
         guard message.count <= KeeperProtocol.planLimit else { throw .tooLarge(bytes: message.count) }
         return message

@@ -14,6 +14,16 @@ public struct ReceiveAnswer: Hashable, Sendable {
     public let refused: Int
     /// Whether some descriptors could not be received; it is not known which.
     public let isIncomplete: Bool
+    /// Whether this answers a request to remove a datagram.
+    public let isOfDrop: Bool
+
+    /// What ``ReceiveAnswer`` answers, a message of one byte.
+    public enum Request: UInt8, Sendable {
+        /// Open the descriptors of the next datagram, and leave the datagram in the queue.
+        case open = 1
+        /// Remove the next datagram, without opening its descriptors.
+        case drop = 2
+    }
 
     /// Decodes an answer; nil if `bytes` has another size.
     public init?(decoding bytes: [UInt8]) {
@@ -21,6 +31,7 @@ public struct ReceiveAnswer: Hashable, Sendable {
         let raw = bytes.withUnsafeBytes { $0.loadUnaligned(as: torpor_keeper_received.self) }
         failure = raw.error == 0 ? nil : Errno(rawValue: Int32(truncatingIfNeeded: raw.error))
         refused = Int(raw.refused)
-        isIncomplete = raw.lost != 0
+        isIncomplete = raw.lost == 1
+        isOfDrop = raw.lost == 2
     }
 }

@@ -58,8 +58,7 @@ extension Coordinator {
     ///
     /// - Throws: ``RequestError``, which names an app that requires this one and keeps running.
     public func requireSuspendable(_ app: AppID) throws(RequestError) {
-        let machine = nodes[app].machine
-        guard machine.isAlive || machine.isWaitingToLaunch, machine.goal != .suspended,
+        guard nodes[app].machine.isAlive || nodes[app].machine.isWaitingToLaunch, nodes[app].machine.goal != .suspended,
             let other = graph.requiredBy[app].first(where: { needsRequirements($0) && goesOn($0) })
         else { return }
         let dependent = nodes[other].definition.name

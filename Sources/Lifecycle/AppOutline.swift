@@ -17,6 +17,8 @@ public struct AppOutline: Sendable, Hashable {
     public let failed: Bool
     /// Whether the app is a oneshot that has exited successfully since it was last started.
     public let isDone: Bool
+    /// Whether the app is a oneshot that runs, or will without waiting for anything. All of its run is its launch.
+    public let isWorking: Bool
     /// Whether tasks, modes or holds keep the app in the background.
     public let isHeld: Bool
     /// Whether the app's launch waits for ``AppMachine/permitLaunch(now:)``.
@@ -47,6 +49,7 @@ extension AppMachine {
             restarts: restarts,
             failed: failed,
             isDone: isDone,
+            isWorking: rules.isOneshot && transition == .launching && !isWaitingForPermission,
             isHeld: isHeld,
             isWaitingForPermission: isWaitingForPermission,
             restartsAt: restartsAt,

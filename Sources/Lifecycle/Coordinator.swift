@@ -54,7 +54,7 @@ public struct AppAction: Sendable, Hashable {
 /// This is a class, not a struct, although it has no side effects. A struct that is stored in a class would be copied
 /// on each call, with all its contents.
 public final class Coordinator {
-    var nodes: [Node]
+    @usableFromInline var nodes: [Node]
     var graph: DependencyGraph
     var ids: [String: AppID] = [:]
     private var outputs: [AppAction] = []
@@ -75,9 +75,10 @@ public final class Coordinator {
     /// Whether torpord is shutting down, so that every app is terminated for good.
     public internal(set) var isShuttingDown = false
 
+    @usableFromInline
     struct Node: Sendable {
         var definition: AppDefinition
-        var machine: AppMachine
+        @usableFromInline var machine: AppMachine
         var standing: Standing = .declared
         /// The rules of a newer configuration, which apply once the running incarnation has ended; nil if there are
         /// none.
@@ -145,6 +146,13 @@ public final class Coordinator {
 
     /// A copy of the app's state machine, to read.
     public func machine(_ app: AppID) -> AppMachine { nodes[app].machine }
+
+    /// The app's state machine, to read one of its properties. This copies nothing, whereas a copy of the whole machine
+    /// counts references to all that it contains.
+    @inlinable
+    public subscript(app: AppID) -> AppMachine {
+        _read { yield nodes[app].machine }
+    }
 
     /// When ``handle(_:of:now:)`` must be called with ``AppEvent/deadline`` for the app; nil for never.
     public func nextDeadline(_ app: AppID) -> Duration? { nodes[app].machine.nextDeadline }
@@ -424,10 +432,9 @@ public final class Coordinator {
     /// Whether the app is up, or has exited with success and is not restarted: then it has done its work, and the apps
     /// that require it need not launch it again while they run. Only a launch of such an app launches it again.
     func isUpOrDone(_ app: AppID) -> Bool {
-        let machine = nodes[app].machine
-        return isUp(app)
-            || isResting(app) && machine.lastEnding == .exitSuccess && !machine.failed && machine.mayRun
-                && nodes[app].pendingStop == nil
+        if isUp(app) { return true }
+        return isResting(app) && nodes[app].machine.lastEnding == .exitSuccess && !nodes[app].machine.failed
+            && nodes[app].machine.mayRun && nodes[app].pendingStop == nil
     }
 
     func isResting(_ app: AppID) -> Bool {

@@ -32,6 +32,8 @@ public struct Mailbox: Sendable {
         case tooManyOfSender(String, Int)
         /// With the message, the sender, an app, would exceed its share of the mailbox, which is this number of bytes.
         case tooLargeOfSender(String, Int)
+        /// The sender, an app, already has this many URLs or activities in the mailbox, which is its share of them.
+        case tooManyOfKind(ScarceMail, String, Int)
         /// The payload does not fit the message's `coalescing`; the text is a sentence.
         case payload(String)
 
@@ -48,6 +50,9 @@ public struct Mailbox: Sendable {
             case .tooLargeOfSender(let sender, let bytes):
                 "has a full mailbox for \(sender): no more than \(bytes) bytes of one app, half of mailbox_size, may wait "
                     + "there; \(Self.remedy)"
+            case .tooManyOfKind(let kind, let sender, let count):
+                "has \(count) \(kind.name) of \(sender) waiting already, and one app may have at most half of "
+                    + "\(kind.mostWaiting); \(Self.remedy)"
             case .payload(let sentence): sentence
             }
         }
@@ -84,7 +89,8 @@ public struct Mailbox: Sendable {
     /// Adds a message. `at` is in microseconds since 1970. `id` becomes the message's number, unless the message is
     /// combined with one that waits already.
     ///
-    /// A message of another app is also refused if its sender would have more than half of the mailbox.
+    /// A message of another app is also refused if its sender would have more than half of the mailbox, or of the URLs
+    /// or activities that may wait in it.
     ///
     /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(

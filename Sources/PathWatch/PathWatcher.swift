@@ -16,6 +16,8 @@ public final class PathWatcher {
     public var onRemember: (() -> Void)?
     /// Whether no place is being inspected or waits for an inspection (a ``Walk``).
     public var isIdle: Bool { underWay.isEmpty && dirty.isEmpty }
+    /// Whether every place was inspected (a ``Walk``) and is watched, so that no later change is missed.
+    public var isComplete: Bool { entries.values.allSatisfy(\.isKnown) }
 
     fileprivate struct Entry {
         var place: Place
@@ -282,9 +284,15 @@ public final class PathWatcher {
     // MARK: Over a restart
 
     /// What was found at all places, for the next watcher.
-    public var remembered: [UInt8] {
+    public var remembered: [UInt8] { remembered(with: [:]) }
+
+    /// What was found at all places, for the next watcher, and notes of the watcher's owner about places, by their
+    /// keys. A note must not contain NUL.
+    public func remembered(with notes: [String: String]) -> [UInt8] {
         var text: [UInt8] = []
         func add(_ fields: String...) { for field in fields { text += Array(field.utf8) + [0] } }
+        // Watchers ignore entries without a key, earlier versions too.
+        for (key, note) in notes { add("", key, note) }
         for (key, entry) in entries where entry.isKnown {
             add(key, "", "")
             for (path, found) in entry.found { add(key, path, found.text) }
@@ -292,14 +300,27 @@ public final class PathWatcher {
         return text
     }
 
-    private static func parse(_ bytes: [UInt8]) -> [String: [String: Found]] {
-        let fields = bytes.split(separator: 0, omittingEmptySubsequences: false).map {
-            String(wire: $0)
+    /// The notes in what an earlier watcher remembered.
+    public static func notes(in remembered: [UInt8]) -> [String: String] {
+        let fields = fields(of: remembered)
+        var notes: [String: String] = [:]
+        for start in stride(from: 0, to: max(0, fields.count - 2), by: 3) where fields[start].isEmpty {
+            notes[fields[start + 1]] = fields[start + 2]
         }
+        return notes
+    }
+
+    private static func fields(of bytes: [UInt8]) -> [String] {
+        bytes.split(separator: 0, omittingEmptySubsequences: false).map { String(wire: $0) }
+    }
+
+    private static func parse(_ bytes: [UInt8]) -> [String: [String: Found]] {
+        let fields = fields(of: bytes)
         var memory: [String: [String: Found]] = [:]
         for start in stride(from: 0, to: max(0, fields.count - 2), by: 3) {
             let key = fields[start]
-            if !key.isEmpty, memory[key] == nil { memory[key] = [:] }
+            guard !key.isEmpty else { continue }
+            if memory[key] == nil { memory[key] = [:] }
             if let found = Found(text: fields[start + 2][...]) { memory[key]?[fields[start + 1]] = found }
         }
         return memory

@@ -105,11 +105,16 @@ extension ProcessTree {
     /// kernel reports it. Neither number includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
-        var total: UInt64 = 0
-        for member in list() {
-            let resident = member.residentPages &* UInt64(Memory.pageSize)
-            total &+= (try? ProcFS.proportionalMemory(member.pid).resident) ?? resident
-        }
+        let total = proportionalMemory()
         return (total > limit, total)
+    }
+
+    /// The resident memory of the app's processes in bytes, where a page that several processes share counts once
+    /// (PSS). Counts all resident memory of a process whose share is unknown.
+    public func proportionalMemory() -> UInt64 {
+        list().reduce(0) { total, member in
+            let resident = member.residentPages &* UInt64(Memory.pageSize)
+            return total &+ ((try? ProcFS.proportionalMemory(member.pid).resident) ?? resident)
+        }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// Handles apps that podman runs in a container. The app's main process, torpor-container, waits for its child conmon,
 /// and conmon waits for the first process of the container. Only that first process gets the signals for the app, as
@@ -46,6 +46,19 @@ extension ProcessTree {
         else { return nil }
         let switches = try? ProcFS.statusField(first.pid, "voluntary_ctxt_switches")
         return switches.flatMap { $0 }.flatMap { UInt64($0) }
+    }
+
+    /// A pidfd of the container's first process, readable once that has ended; nil if it has ended and was reaped.
+    public func openFirstInContainer() throws(Errno) -> Descriptor? {
+        do throws(Errno) {
+            if let first = insideContainer.first { return try first.open() }
+            // Without descriptors or memory, no process would be found either.
+            _ = try ProcFS.children(leader.pid)
+            return nil
+        } catch {
+            if error.isGone { return nil }
+            throw error
+        }
     }
 
     /// Kills the container's first process with SIGKILL. The kernel then kills all other processes of the container.

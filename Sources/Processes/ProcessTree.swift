@@ -42,6 +42,8 @@ public final class ProcessTree {
 
     // Used in Stopping.swift: the processes that torpord has stopped, and those that were stopped already before.
     var stopped: [Identity] = []
+    /// Whether the last pass found that `stopped` are all processes that the app has.
+    var isWhollyStopped = false
     var stoppedByThemselves: Set<Identity> = []
     /// The `oom_score_adj` that the app's first process had at its exec, if torpord has not set another value. Nil if
     /// an earlier torpord may have set one.

@@ -41,6 +41,11 @@ extension ProcessTree {
 
     /// The processes that get a profile first. If the profile is new, notes the others, which get it later.
     private func takeFirst(_ given: GivenProfile, _ profile: StateProfile) -> [ProcessStat] {
+        // Without a cgroup, a list takes reading all of /proc.
+        if !isContainer, stopped.count <= mostAtOnce, let members = stoppedMembers {
+            given.rest = []
+            return members
+        }
         let listing = listing(atMost: mostAtOnce)
         let first = Set(listing.members.map(\.pid))
         let isNew = listing.leftOut > 0 && given.profile != profile
@@ -86,7 +91,11 @@ extension ProcessTree {
         if write("cpu.weight", "\(weight)", before, given, .processorShare, &report) { return }
         let nice = Self.nice(forWeight: weight)
         let what = "autogroup nice \(nice)"
-        if let obstacle = ProcFS.autogroupObstacle(members[0].pid) {
+        // Looked for again each time that the app had the usual share before.
+        if given.autogroupObstacle == nil || given.profile?.cpuWeight ?? 100 == 100 {
+            given.autogroupObstacle = .some(ProcFS.autogroupObstacle(members[0].pid))
+        }
+        if let obstacle = given.autogroupObstacle ?? nil {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
@@ -112,6 +121,23 @@ extension ProcessTree {
         if sessions.isEmpty, nice != 0 {
             report.fail(.processorShare, "\(what) (it has no session of its own)")
         }
+    }
+
+    /// Gives an app that is about to end at least the share of the processors of this profile. With a small one, its
+    /// processes would take seconds to exit on a busy machine, even after SIGKILL, and hold their files, locks and ports
+    /// for so long. Nothing else is changed, because this is called when memory is short.
+    public func raiseProcessorShare(to target: StateProfile) {
+        guard let given, var profile = given.profile else { return }
+        let limit = profile.cpuMaximum.flatMap { own in target.cpuMaximum.map { max(own, $0) } }
+        let weight = max(profile.cpuWeight, target.cpuWeight)
+        guard weight != profile.cpuWeight || limit != profile.cpuMaximum else { return }
+        let members = listing(atMost: mostAtOnce).members
+        guard !members.isEmpty else { return }
+        (profile.cpuWeight, profile.cpuMaximum) = (weight, limit)
+        var report = ProfileReport()
+        applyProcessorShare(profile, members, given, &report)
+        given.profile = profile
+        given.isWhole = given.isWhole && !given.isUncertain
     }
 
     private func applyProcessorLimit(_ wish: Int?, _ given: GivenProfile, _ report: inout ProfileReport) {

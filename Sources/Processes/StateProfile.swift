@@ -103,6 +103,9 @@ final class GivenProfile {
     /// For some processes, the `oom_score_adj` that they have without a profile. Processes that are not listed have
     /// the inherited value.
     var ownScores: [Identity: Int32] = [:]
+    /// Why the nice value of the app's autogroup had no effect when that was looked for last, or nil if it had one; nil
+    /// if it has not been looked for.
+    var autogroupObstacle: String??
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
     /// Whether the whole profile was applied. If so, the content of the cgroup's files is known without reading them.

@@ -16,8 +16,8 @@ public enum StopResult: Hashable, Sendable {
 enum StopState {
     case running
     case stopped
-    /// The process has got a SIGKILL, or is exiting: it is not stopped, but no longer runs code of its program. On
-    /// a busy machine this can last for seconds.
+    /// The process is exiting: it is not stopped, but no longer runs code of its program. On a busy machine this can
+    /// last for seconds.
     case dying
     case ended
     /// The state cannot be read, because torpord lacks descriptors or memory.
@@ -40,14 +40,16 @@ enum StopState {
         switch stat.state {
         case "T", "t": return .stopped
         case "Z", "X": return .ended
-        default: return stat.isExiting || isKilled(stat.pid, stat.pid) ? .dying : .running
+        default: return stat.isExiting ? .dying : .running
         }
     }
 
-    /// Whether a SIGKILL is pending for a thread. It then ends the whole process.
-    private static func isKilled(_ pid: Int32, _ task: Int32) -> Bool {
+    /// Whether a process that is not stopped has got a SIGKILL, which the kernel makes pending for each of its threads.
+    /// The file that tells it takes the kernel longer than all others of a stop, so this is not asked while a stop is
+    /// under way.
+    static func isKilled(_ pid: Int32) -> Bool {
         let killBit = UInt64(1) << UInt64(Signal.kill - 1)
-        return ((try? ProcFS.pendingSignals(pid, task: task)) ?? 0) & killBit != 0
+        return ((try? ProcFS.pendingSignals(pid, task: pid)) ?? 0) & killBit != 0
     }
 
     private static func ofThreads(_ pid: Int32) -> StopState {
@@ -73,14 +75,14 @@ enum StopState {
             case "Z", "X": break
             case _ where stat.isExiting: exiting += 1
             case "D": waiting.append(task)
-            default: return isKilled(pid, task) ? .dying : .running
+            default: return .running
             }
         }
         if waiting.isEmpty { return stopped > 0 ? .stopped : exiting > 0 ? .dying : .ended }
         if stopped > 0 { return .stopped }
         let stopBit = UInt64(1) << UInt64(Signal.stop - 1)
-        if waiting.allSatisfy({ ((try? ProcFS.pendingSignals(pid, task: $0)) ?? 0) & stopBit != 0 }) { return .stopped }
-        return waiting.contains { isKilled(pid, $0) } ? .dying : .running
+        return waiting.allSatisfy { ((try? ProcFS.pendingSignals(pid, task: $0)) ?? 0) & stopBit != 0 }
+            ? .stopped : .running
     }
 }
 
@@ -91,6 +93,12 @@ extension ProcessTree {
     ///
     /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
     public func stopPass(read: [Int32]? = nil) -> StopResult {
+        let result = attempt(read)
+        isWhollyStopped = result == .stopped
+        return result
+    }
+
+    private func attempt(_ read: [Int32]?) -> StopResult {
         var read = read
         if stopped.isEmpty { stoppedByThemselves = [] }
         // True if this is the first attempt to stop the app and its main process was running before. If the main
@@ -178,7 +186,7 @@ extension ProcessTree {
                 guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else {
                     return true
                 }
-                return StopState.of(stat) != .running || isFrozenBelow(identity.pid)
+                return isAtRest(stat)
             }
         }
         let all = list()
@@ -187,7 +195,28 @@ extension ProcessTree {
         // If the only processes left are those that are not stopped with the app (`spared`), the container has ended
         // and podman is cleaning up. The app then counts as stopped.
         if members.isEmpty { return !spared.isEmpty }
-        return members.allSatisfy { StopState.of($0) != .running || isFrozenBelow($0.pid) }
+        return members.allSatisfy(isAtRest)
+    }
+
+    /// The processes of an app that torpord has stopped, if all of them still are; nil otherwise. Since they cannot
+    /// fork, they are all that the app has.
+    var stoppedMembers: [ProcessStat]? {
+        guard isWhollyStopped else { return nil }
+        var result: [ProcessStat] = []
+        for identity in stopped {
+            guard let stat = try? ProcFS.stat(identity.pid), Identity(stat) == identity else { continue }
+            switch StopState.of(stat) {
+            case .stopped: result.append(stat)
+            case .ended: continue
+            case .running, .dying, .unknown: return nil
+            }
+        }
+        return result.isEmpty ? nil : result
+    }
+
+    /// Whether a process is stopped, frozen or dying.
+    private func isAtRest(_ stat: ProcessStat) -> Bool {
+        StopState.of(stat) != .running || StopState.isKilled(stat.pid) || isFrozenBelow(stat.pid)
     }
 
     /// Whether a process is frozen in a cgroup below the app's, because the app froze it or torpord froze one of the
@@ -218,6 +247,7 @@ extension ProcessTree {
             }
         }
         stopped = []
+        isWhollyStopped = false
         stoppedByThemselves = []
         if let failure { throw failure }
     }

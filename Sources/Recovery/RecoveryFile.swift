@@ -33,6 +33,8 @@ import WireText
 ///      0  64  name of the app, NUL at its end; empty: the slot is free
 ///     64   4  whether there is a record: 0 or 1
 ///     68   4  actions that are not carried out yet (bits of the owner)
+///     72   4  an amendment of the record: a byte of the owner, above the low 24 bits of the record's checksum. It
+///             counts only together with the record that has this checksum; 0: there is none
 ///     80   …  the record: 4 bytes checksum, 4 bytes length, the bytes
 ///
 /// A record is first written to the header. It becomes valid when the header names its slot, and is then copied to the
@@ -51,6 +53,9 @@ public final class RecoveryFile {
     private static let magic: UInt64 = 0x3143_4552_5052_4f54  // "TORPREC1"
     private static let headerSize = 4096
     private static let underWayOffset = 128
+    private static let amendmentOffset = 72
+    /// The bits of a record's checksum that its amendment has.
+    private static let amendedSum: UInt32 = 0xff_ffff
     private static let recordsOffset = 80
     private static let recordHead = 8
     private static let mostSlots = 1 << 20
@@ -235,6 +240,9 @@ public final class RecoveryFile {
         /// The app's record; nil if there is none or it is damaged. The bytes are valid until the slot is written
         /// again.
         public let record: UnsafeRawBufferPointer?
+        /// The byte that ``RecoveryFile/amend(_:_:)`` has added to this record since it was written; nil if there is
+        /// none.
+        public let amendment: UInt8?
     }
 
     /// All slots in use.
@@ -250,7 +258,8 @@ public final class RecoveryFile {
                     fromByteOffset: slot == slotUnderWay ? Self.underWayOffset + 4 : start + 68,
                     as: UInt32.self
                 ),
-                record: record(in: slot)
+                record: record(in: slot),
+                amendment: amendment(in: slot)
             )
         }
     }
@@ -326,6 +335,16 @@ public final class RecoveryFile {
         mapping.publish(undone, at: offset(of: slot) + 68)
     }
 
+    /// Adds a byte, which must not be 0, to the slot's record, in a hundredth of the time that writing the record
+    /// takes. It replaces the byte that was added before, and ends when the record is written again. Returns false if
+    /// the slot has no record.
+    public func amend(_ slot: Int, _ byte: UInt8) -> Bool {
+        guard let place = place(in: slot) else { return false }
+        let sum = mapping.bytes.load(fromByteOffset: place, as: UInt32.self)
+        mapping.publish(UInt32(byte) << 24 | sum & Self.amendedSum, at: offset(of: slot) + Self.amendmentOffset)
+        return true
+    }
+
     // MARK: -
 
     private var recordBytes: Int { (slotBytes - Self.recordsOffset) / copies }
@@ -360,6 +379,15 @@ public final class RecoveryFile {
     private func record(in slot: Int) -> UnsafeRawBufferPointer? {
         if slot == slotUnderWay { return checked(Self.underWayOffset + 8) }
         return place(in: slot).flatMap { checked($0) }
+    }
+
+    private func amendment(in slot: Int) -> UInt8? {
+        guard let place = slot == slotUnderWay ? Self.underWayOffset + 8 : place(in: slot) else { return nil }
+        let stored = mapping.bytes.load(fromByteOffset: offset(of: slot) + Self.amendmentOffset, as: UInt32.self)
+        // An older torpord writes records without looking at the amendments of those before.
+        let sum = mapping.bytes.load(fromByteOffset: place, as: UInt32.self)
+        guard stored >> 24 != 0, stored & Self.amendedSum == sum & Self.amendedSum else { return nil }
+        return UInt8(stored >> 24)
     }
 
     /// The offset of the slot's record in the file; nil if the slot has no record.

@@ -119,9 +119,17 @@ package struct StateDocument: Sendable {
         var document = StateDocument(app: app)
         if withState { (document.savedAt, document.state) = try state(of: app, call) }
         if withMail {
-            let reply = try call(.mailbox(MailboxRequest(app: app)))
-            let status = try Self.read { () throws(FieldError) in try MailboxStatus(json: reply) }
-            document.mail = status.mail.filter { !$0.inFlight && posted.contains($0.name) }
+            var mail: [MailInfo] = []
+            var request = MailboxRequest(app: app)
+            var isMore = true
+            while isMore {
+                let reply = try call(.mailbox(request))
+                let status = try Self.read { () throws(FieldError) in try MailboxStatus(json: reply) }
+                mail += status.mail
+                request.after = mail.last?.id
+                isMore = status.hasMore && !status.mail.isEmpty
+            }
+            document.mail = mail.filter { !$0.inFlight && posted.contains($0.name) }
         }
         return document
     }

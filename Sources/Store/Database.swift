@@ -60,6 +60,7 @@ final class Database {
     /// The statement that was prepared last. A batch uses one many times, and to hash its text takes longer than to
     /// compare it with itself.
     private var latest: (sql: String, statement: Statement)?
+    private let texts = BoundTexts()
 
     enum Mode {
         case readWrite
@@ -134,7 +135,7 @@ final class Database {
         var made: OpaquePointer?
         let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
         guard code == SQLITE_OK, let made else { throw DatabaseError(code: code, of: handle) }
-        let statement = Statement(made, of: handle)
+        let statement = Statement(made, of: handle, texts)
         statements[sql] = statement
         latest = (sql, statement)
         return statement
@@ -168,21 +169,27 @@ final class Database {
 final class Statement {
     private let raw: OpaquePointer
     private let database: OpaquePointer?
+    private let texts: BoundTexts
     /// Whether the statement has values or results since it was last reset.
     private var isInUse = false
 
-    init(_ raw: OpaquePointer, of database: OpaquePointer?) {
+    init(_ raw: OpaquePointer, of database: OpaquePointer?, _ texts: BoundTexts) {
         self.raw = raw
         self.database = database
+        self.texts = texts
     }
 
-    deinit { sqlite3_finalize(raw) }
+    deinit {
+        sqlite3_finalize(raw)
+        texts.release(from: raw)
+    }
 
     func reset() {
         guard isInUse else { return }
         isInUse = false
         sqlite3_reset(raw)
         sqlite3_clear_bindings(raw)
+        texts.release(from: raw)
     }
 
     /// Sets a parameter, once for each use of the statement. A parameter that is not set is NULL.
@@ -197,6 +204,11 @@ final class Statement {
         guard var value else { return }
         isInUse = true
         value.withUTF8 { bytes in
+            if let copy = texts.copy(bytes, for: raw) {
+                // Without a function that frees the text (SQLITE_STATIC), SQLite reads it where it is.
+                _ = sqlite3_bind_text(raw, index, copy, Int32(bytes.count), nil)
+                return
+            }
             bytes.withMemoryRebound(to: CChar.self) { characters in
                 _ = torpor_sqlite_bind_text(raw, index, characters.baseAddress, Int32(clamping: bytes.count))
             }

@@ -138,17 +138,20 @@ public struct EventQuery: Sendable, Hashable {
     public init() {}
 }
 
-/// How long events are kept. Events that exceed the maximum age or the maximum number are removed.
+/// How long events are kept. Events that exceed the maximum age, number or size are removed.
 public struct Retention: Sendable, Hashable {
     /// Maximum age of events in microseconds; nil for no limit.
     public var maxAge: Int64?
     /// Maximum number of events.
     public var maxCount: Int64
+    /// Maximum size of all events in bytes, of which those of one app have at most half; nil for no limit.
+    public var maxBytes: Int64?
 
     /// Creates a retention from its limits.
-    public init(maxAge: Int64? = 30 * 86_400_000_000, maxCount: Int64 = 100_000) {
+    public init(maxAge: Int64? = 30 * 86_400_000_000, maxCount: Int64 = 100_000, maxBytes: Int64? = 64 << 20) {
         self.maxAge = maxAge
         self.maxCount = maxCount
+        self.maxBytes = maxBytes
     }
 }
 
@@ -207,13 +210,19 @@ public struct StoreContents: Sendable, Hashable {
         rows = [:]
     }
 
-    /// Removes data that no longer applies because it is from another boot or machine, such as force-quit marks. Goals
-    /// that users set are kept.
+    /// Removes data that no longer applies because it is from another boot or machine, such as force-quit marks, and
+    /// that an app has failed. Goals that users set are kept.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return
         case .earlierBoot:
-            for name in apps.keys { apps[name]?.isForceQuit = false }
+            for name in apps.keys {
+                apps[name]?.isForceQuit = false
+                // What the app lacked may be there now: a network, a disk, a device.
+                apps[name]?.isFailed = false
+                apps[name]?.attempt = 0
+                apps[name]?.ledger = []
+            }
         case .otherMachine:
             for (name, row) in apps {
                 var fresh = AppRow(name: name)

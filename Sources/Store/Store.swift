@@ -188,10 +188,9 @@ public final class Store {
         lastSequence = max(lastSequence &+ 1, event.at, event.sequence)
         event.sequence = lastSequence
         let now = loop.now
-        let numbered = event
         journal?.append(event)
         let mark = journal?.end
-        push { $0.append(numbered, mark: mark, now: now) }
+        push { $0.append(event, mark: mark, now: now) }
         return lastSequence
     }
 

@@ -32,6 +32,10 @@ final class StoreFile {
     private var eventCount: Int64 = 0
     /// How many events of which apps `tidy` has yet to remove.
     private var surplus: [FairShares.Share] = []
+    /// How many bytes the events of each app have; nil if the file is too small for too many.
+    private var sizes: EventSizes?
+    /// How many bytes of events of which apps `tidy` has yet to remove.
+    private var surplusBytes: [FairShares.Share] = []
     private var agedAt: Duration?
     private var hasShrunk = false
 
@@ -181,7 +185,7 @@ final class StoreFile {
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
-        var added: Int64 = 0
+        var added: [EventSize] = []
         // By default SQLite does not sync a commit to the disk. Sync this transaction if a client waits for it.
         if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
         defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
@@ -196,7 +200,7 @@ final class StoreFile {
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
-                added += 1
+                added.append(EventSize(sequence: last, app: event.app, bytes: event.storedSize))
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
             // SQLite syncs a transaction only if the transaction changes a row, so change this row if a client waits
@@ -204,13 +208,16 @@ final class StoreFile {
             if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
-        eventCount += added
+        eventCount += Int64(added.count)
+        for event in added { sizes?.added(event) }
     }
 
     /// The maximum number of events that one call of `tidy` removes. Removing this many takes some milliseconds.
     static let step: Int64 = 500
+    /// The maximum number of events whose size one call of `tidy` reads, which takes some milliseconds.
+    static let sizeStep: Int64 = 2_000
 
-    /// Removes some expired events. Returns whether more remain.
+    /// Removes some expired events, or some of those that are too many. Returns whether more remain.
     func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
         guard !isReadOnly else { return false }
         var removed: Int64 = 0
@@ -218,11 +225,12 @@ final class StoreFile {
         if eventCount > retention.maxCount + (surplus.isEmpty ? retention.maxCount / 100 : 0) {
             removed = try removeSurplus(retention)
             if eventCount > retention.maxCount { return true }
+        } else if try limitSize(retention) {
+            return true
         } else if let age = retention.maxAge, agedAt.map({ now - $0 >= .seconds(600) }) ?? true {
-            try database.transaction { () throws(DatabaseError) in
-                removed = try database.removeEvents(before: wallClock - age, limit: Self.step)
+            removed = try remove { () throws(DatabaseError) -> [EventSize] in
+                try database.removeEvents(before: wallClock - age, limit: Self.step)
             }
-            eventCount -= removed
             if removed == Self.step { return true }
             agedAt = now
         }
@@ -239,6 +247,45 @@ final class StoreFile {
         }
         return removed > 0
     }
+
+    /// Removes events in a transaction. Returns how many were removed.
+    private func remove(_ body: () throws(DatabaseError) -> [EventSize]) throws(DatabaseError) -> Int64 {
+        var removed: [EventSize] = []
+        try database.transaction { () throws(DatabaseError) in removed = try body() }
+        eventCount -= Int64(removed.count)
+        sizes?.removed(removed)
+        return Int64(removed.count)
+    }
+
+    /// Removes some of the oldest events of the apps that have most, if the events have too many bytes. To know that,
+    /// it first reads all of them, some at a time, but only from a file that is large enough. Returns whether it has
+    /// done anything: then there may be more to do.
+    private func limitSize(_ retention: Retention) throws(DatabaseError) -> Bool {
+        guard let limit = retention.maxBytes else { return false }
+        if sizes == nil {
+            guard try database.usedBytes() > limit / 2 else { return false }
+            sizes = EventSizes()
+        }
+        if let through = sizes?.through, sizes?.isComplete == false {
+            let next = try database.eventSizes(after: through, limit: Self.sizeStep)
+            sizes?.count(next, isEnd: next.count < Self.sizeStep)
+            return true
+        }
+        if surplusBytes.isEmpty { surplusBytes = sizes?.surplus(limit) ?? [] }
+        guard var share = surplusBytes.last else { return false }
+        let before = sizes?.total ?? 0
+        let removed = try remove { () throws(DatabaseError) -> [EventSize] in
+            try database.removeOldestEvents(Self.step, bytes: share.count, of: share.app)
+        }
+        share.count -= before - (sizes?.total ?? 0)
+        if share.count > 0, removed > 0 {
+            surplusBytes[surplusBytes.count - 1] = share
+        } else {
+            surplusBytes.removeLast()
+        }
+        return true
+    }
+
     /// Removes some of the oldest events of the apps that have most, up to `step` events. Returns how many were removed.
     private func removeSurplus(_ retention: Retention) throws(DatabaseError) -> Int64 {
         if surplus.isEmpty {
@@ -247,8 +294,9 @@ final class StoreFile {
             eventCount = counts.reduce(0) { $0 + $1.count }
             surplus = FairShares.surplus(counts, excess: eventCount - retention.maxCount)
         }
-        var (removed, rest) = (Int64(0), surplus)
-        try database.transaction { () throws(DatabaseError) in
+        var rest = surplus
+        let removed = try remove { () throws(DatabaseError) -> [EventSize] in
+            var removed: [EventSize] = []
             var room = Self.step
             while room > 0, let share = rest.last {
                 let count = min(room, share.count)
@@ -257,8 +305,8 @@ final class StoreFile {
                 rest[rest.count - 1].count -= count
                 if count == share.count { rest.removeLast() }
             }
+            return removed
         }
-        eventCount -= removed
         surplus = rest
         return removed
     }

@@ -167,20 +167,6 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes those of the `limit` oldest events that happened before `time`. Returns how many were removed.
-    func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
-        let statement = try prepare(
-            """
-            DELETE FROM events WHERE sequence IN
-                (SELECT sequence FROM (SELECT sequence, at FROM events ORDER BY sequence LIMIT ?1) WHERE at < ?2)
-            """
-        )
-        statement.bind(1, limit)
-        statement.bind(2, time)
-        try statement.run()
-        return changes
-    }
-
     /// How many events there are of each app, and of the supervisor.
     func eventCounts() throws(DatabaseError) -> [FairShares.Share] {
         let statement = try prepare("SELECT app, count(*) FROM events GROUP BY app")
@@ -188,20 +174,6 @@ extension Database {
         var counts: [FairShares.Share] = []
         while try statement.step() { counts.append((statement.text(0), statement.integer(1))) }
         return counts
-    }
-
-    /// Removes the oldest `count` events of an app, or, if it is nil, of the supervisor. Returns how many were removed.
-    func removeOldestEvents(_ count: Int64, of app: String?) throws(DatabaseError) -> Int64 {
-        let statement = try prepare(
-            """
-            DELETE FROM events WHERE sequence IN
-                (SELECT sequence FROM events WHERE app IS ?1 ORDER BY sequence LIMIT ?2)
-            """
-        )
-        statement.bind(1, app)
-        statement.bind(2, count)
-        try statement.run()
-        return changes
     }
 
     // MARK: reports

@@ -188,45 +188,6 @@ public struct SleepInfo: Hashable, Sendable {
     }
 }
 
-/// The podman container that an app runs in.
-public struct ContainerInfo: Hashable, Sendable {
-    /// The container's name in podman.
-    public var name: String
-    /// The container's image, as written in the configuration.
-    public var image: String
-    /// The digest of the image in use, `sha256:…`; nil while the container does not run, or if the digest is unknown.
-    public var digest: String?
-    /// The container's published ports, as written in the configuration.
-    public var ports: [String] = []
-    /// The networks that the container is connected to.
-    public var networks: [String] = []
-
-    /// A container that has not been started.
-    public init(name: String, image: String) { (self.name, self.image) = (name, image) }
-
-    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> ContainerInfo? {
-        guard let json = fields[name], !json.isNull else { return nil }
-        return try ContainerInfo(json: json)
-    }
-
-    private init(json: JSON) throws(FieldError) {
-        let fields = try Fields(json)
-        name = try fields.string("name")
-        image = try fields.string("image")
-        digest = try fields.optionalString("digest")
-        ports = try fields.strings("ports")
-        networks = try fields.strings("networks")
-    }
-
-    /// Encodes the value as a JSON object.
-    public var json: JSON {
-        [
-            "name": .string(name), "image": .string(image), "digest": .optional(digest), "ports": .strings(ports),
-            "networks": .strings(networks),
-        ]
-    }
-}
-
 /// The fields of ``AppStatus`` about an app's container, sandbox and protected data, most of which are nil for most
 /// apps.
 private struct Walls: Hashable, Sendable {
@@ -277,7 +238,16 @@ public struct AppStatus: Hashable, Sendable {
     /// the app.
     public var forceQuit: String?
     /// The app's memory limit in bytes.
-    public var memoryLimit: Int64?
+    public var memoryLimit: Int64? {
+        get { memory.limit }
+        set { memory.limit = newValue }
+    }
+    /// The memory that counts for the limit; nil if there is no limit, or the app does not run.
+    public var countedMemory: CountedMemory? {
+        get { memory.counted }
+        set { memory.counted = newValue }
+    }
+    private var memory = LimitedMemory()
     /// How many messages are queued for the app.
     public var mailbox: Int64 = 0
     /// How many messages to the app were handled by no app.
@@ -386,6 +356,7 @@ public struct AppStatus: Hashable, Sendable {
         wokenBy = try fields.strings("woken_by")
         notWokenBy = try fields.strings("not_woken_by")
         memoryLimit = try fields.optionalInt("memory_limit")
+        countedMemory = try CountedMemory(fields: fields)
         exec = try fields.strings("exec")
         file = try fields.optionalString("file")
         line = try fields.optionalInt("line")
@@ -444,6 +415,8 @@ public struct AppStatus: Hashable, Sendable {
         object.append("woken_by", .strings(wokenBy))
         object.append("not_woken_by", .strings(notWokenBy))
         object.append("memory_limit", .optional(memoryLimit))
+        object.append("memory_counted", .optional(countedMemory?.bytes))
+        object.append("memory_counted_by", .optional(countedMemory?.measure.rawValue))
         object.append("exec", .strings(exec))
         object.append("file", .optional(file))
         object.append("line", .optional(line))

@@ -87,6 +87,8 @@ public struct AppSummary: Hashable, Sendable {
     public var stranded = false
     /// Whether the app is a oneshot that has finished since it was last started.
     public var done = false
+    /// Whether the app is a oneshot that does its work now. Until it has finished, it counts as launching.
+    public var working = false
     /// Why one of the app's sockets is not bound, a sentence without its subject; nil if all are bound.
     public var socketTrouble: String?
     /// Why the app's last health check failed, or which message it has not answered in time, a sentence without its
@@ -195,6 +197,7 @@ public struct AppSummary: Hashable, Sendable {
         nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
         stranded = try fields.optionalBool("stranded") ?? false
         done = try fields.optionalBool("done") ?? false
+        working = try fields.optionalBool("working") ?? false
         socketTrouble = try fields.optionalString("socket_trouble")
         unhealthy = try fields.optionalString("unhealthy")
         heldBack = try fields.optionalString("held_back")

@@ -86,6 +86,10 @@ public struct KeyChangeInfo: Hashable, Sendable {
 
 /// What an apply did to one app, or would do.
 public struct AppliedApp: Hashable, Sendable {
+    /// Stands among ``changes`` for keys that changed after the app was launched, while an earlier torpord ran. The app
+    /// still has the old values, and this torpord does not know which keys these are.
+    public static let unknownKey = "earlier-changes"
+
     /// The name of the app.
     public var app: String
     /// `added`, `removed`, `changed`, or `restarted` (because an app that it requires was restarted).

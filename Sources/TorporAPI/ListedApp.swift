@@ -22,6 +22,7 @@ public protocol ListedApp {
     var nextRestartMilliseconds: Int64? { get }
     var stranded: Bool { get }
     var done: Bool { get }
+    var working: Bool { get }
     var socketTrouble: String? { get }
     var unhealthy: String? { get }
     var heldBack: String? { get }
@@ -73,6 +74,7 @@ extension ListedApp {
         members.add("next_restart_ms", nextRestartMilliseconds)
         members.add("stranded", stranded)
         members.add("done", done)
+        members.add("working", working)
         members.add("socket_trouble", socketTrouble)
         members.add("unhealthy", unhealthy)
         members.add("held_back", heldBack)
@@ -120,7 +122,7 @@ extension AppSummary: ListedApp {
             holds: app.holds,
             nextRestartMilliseconds: app.nextRestartMilliseconds
         )
-        (stranded, done) = (app.stranded, app.done)
+        (stranded, done, working) = (app.stranded, app.done, app.working)
         (socketTrouble, unhealthy, heldBack) = (app.socketTrouble, app.unhealthy, app.heldBack)
         (title, titles) = (app.title, app.titles)
         (summary, summaries) = (app.summary, app.summaries)

@@ -186,6 +186,8 @@ public struct MailboxRequest: Hashable, Sendable {
     public var take = false
     /// The numbers of messages to remove; only these are returned.
     public var drop: [Int64] = []
+    /// Only messages with greater numbers are returned; nil for all.
+    public var after: Int64?
 
     /// A request that removes nothing.
     public init(app: String) { self.app = app }
@@ -194,12 +196,14 @@ public struct MailboxRequest: Hashable, Sendable {
         app = try fields.string("app")
         take = try fields.optionalBool("take") ?? false
         drop = try fields.integers("drop")
+        after = try fields.optionalInt("after")
     }
 
     var parameters: JSON {
         var object: JSONObject = ["app": .string(app)]
         if take { object["take"] = true }
         if !drop.isEmpty { object["drop"] = .array(drop.map { .int($0) }) }
+        if let after { object["after"] = .int(after) }
         return .object(object)
     }
 }
@@ -216,6 +220,8 @@ public struct MailboxStatus: Hashable, Sendable {
     public var bytesLimit: Int64?
     /// The number of messages to the app that torpord no longer delivers.
     public var unhandled: Int64 = 0
+    /// Whether there are later messages, for which the reply has no room.
+    public var hasMore = false
 
     /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
@@ -233,13 +239,14 @@ public struct MailboxStatus: Hashable, Sendable {
         bytes = try fields.int("bytes")
         bytesLimit = try fields.optionalInt("bytes_limit")
         unhandled = try fields.optionalInt("unhandled") ?? 0
+        hasMore = try fields.optionalBool("more") ?? false
     }
 
     /// Encodes the reply.
     public var json: JSON {
         [
             "mail": .array(mail.map(\.json)), "limit": .int(limit), "bytes": .int(bytes),
-            "bytes_limit": .optional(bytesLimit), "unhandled": .int(unhandled),
+            "bytes_limit": .optional(bytesLimit), "unhandled": .int(unhandled), "more": .bool(hasMore),
         ]
     }
 }

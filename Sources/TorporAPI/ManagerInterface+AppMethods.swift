@@ -90,9 +90,9 @@ extension ManagerInterface {
         # Ends scenes as Stop does, and removes all their data.
         method DiscardScenes(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        # The templates, and the scenes of one of them, or of all. truncated: strings and lists are cut, since the reply
-        # would be longer than 12 MiB.
-        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene, truncated: ?bool)
+        # The templates, and the scenes of one of them, or of all. left_out: how many more scenes there are, since a
+        # reply with all of them would be too long.
+        method Scenes(template: ?string) -> (templates: []SceneTemplate, scenes: []Scene, left_out: ?int)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->

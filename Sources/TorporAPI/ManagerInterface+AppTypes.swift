@@ -30,7 +30,8 @@ extension ManagerInterface {
         type Ownership (app: string, owner: string, saved: bool, imported: ?string)
 
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
-        # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
+        # again. done: it is a oneshot that has finished its work. working: it is one that does it now. socket_trouble
+        # says why one of its sockets is not
         # bound, unhealthy why its last health check failed or that it hangs, held_back why its launch waits. title is
         # the name that
         # people know it by, titles the same by language (BCP 47, in lower case), summary and summaries what it is for in
@@ -58,6 +59,7 @@ extension ManagerInterface {
           next_restart_ms: ?int,
           stranded: ?bool,
           done: ?bool,
+          working: ?bool,
           socket_trouble: ?string,
           unhealthy: ?string,
           held_back: ?string,
@@ -308,6 +310,8 @@ extension ManagerInterface {
           woken_by: []string,
           not_woken_by: []string,
           memory_limit: ?int,
+          memory_counted: ?int,
+          memory_counted_by: ?string,
           exec: []string,
           file: ?string,
           line: ?int,

@@ -27,9 +27,11 @@ extension ManagerInterface {
 
         # The messages that are queued for an app, and the limits. With take, the returned messages are removed; with
         # drop, the ids of messages, only these are returned and removed. A message that is being delivered stays.
-        # unhandled: how many messages to the app are no longer delivered (see Unhandled).
-        method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
-          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int, unhandled: ?int)
+        # unhandled: how many messages to the app are no longer delivered (see Unhandled). A reply has at most 4 MiB; more:
+        # there are later messages, which a call with after returns, the id of the last one. take removes only what is
+        # returned.
+        method Mailbox(app: string, take: ?bool, drop: ?[]int, after: ?int) ->
+          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int, unhandled: ?int, more: ?bool)
 
         # Messages that no app handled, or during which the app ended, the oldest first: of these apps, or with these
         # ids, or all. With payload, their payloads are included.

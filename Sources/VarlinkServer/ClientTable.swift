@@ -16,6 +16,8 @@ final class ClientTable {
     var strayCall: ((_ connection: UInt64, _ method: String?) -> VarlinkServer.Refusal)?
     /// See ``VarlinkServer/unterminated``.
     var unterminated: ((Peer) -> Void)?
+    /// See ``VarlinkServer/foreign``.
+    var foreign: ((Peer) -> Void)?
     /// See ``VarlinkServer/refusal``.
     var refusal: ((Peer) -> VarlinkServer.Refusal?)?
 

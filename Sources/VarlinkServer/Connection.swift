@@ -36,6 +36,7 @@ final class Connection {
     private var refusesCalls = false
     /// Whether ``VarlinkServer/unterminated`` was called for this connection.
     private var wasUnterminated = false
+    private var wasForeign = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -153,6 +154,10 @@ final class Connection {
                 wasUnterminated = Self.isUnterminated(server.buffer[..<count])
                 if wasUnterminated { report(peer) }
             }
+            if isFirst, !wasForeign, let report = server.foreign {
+                wasForeign = Self.isForeign(server.buffer[..<count])
+                if wasForeign { report(peer) }
+            }
         } catch {
             close()
             return false
@@ -165,6 +170,12 @@ final class Connection {
     private static func isUnterminated(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
         guard bytes.last == UInt8(ascii: "\n"), bytes.first == UInt8(ascii: "{") else { return false }
         return (try? JSON.parse(Array(bytes))) != nil
+    }
+
+    /// Whether the bytes begin with something else than a JSON object.
+    private static func isForeign(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
+        let first = bytes.first { $0 != UInt8(ascii: " ") && !(0x09...0x0d).contains($0) }
+        return first.map { $0 != UInt8(ascii: "{") } ?? false
     }
 
     // Receives data. Descriptors that come with it are discarded.

@@ -124,6 +124,12 @@ public final class VarlinkServer {
         get { table.unterminated }
         set { table.unterminated = newValue }
     }
+    /// Called once for a connection if a client has sent something that does not begin like a JSON object. The server
+    /// does not answer it.
+    public var foreign: ((Peer) -> Void)? {
+        get { table.foreign }
+        set { table.foreign = newValue }
+    }
     /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
     /// refused client, but replies with the error and closes the connection.
     public var refusal: ((Peer) -> Refusal?)? {
@@ -269,6 +275,12 @@ public final class VarlinkServer {
     public func closeConnections() {
         guard let clients else { return }
         for connection in Array(clients.connections.values) { connection.close() }
+    }
+
+    /// Closes every connection that a process has made.
+    public func closeConnections(of process: Int32) {
+        guard let clients else { return }
+        for connection in Array(clients.connections.values) where connection.peer.pid == process { connection.close() }
     }
 
     /// From now on, a call that the client sends on this connection before its current call is answered does not wait:

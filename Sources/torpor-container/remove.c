@@ -5,12 +5,14 @@
 #define _GNU_SOURCE
 #include "container.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -82,9 +84,10 @@ bool remove_by_id(const char *id) {
     char answer[512], *ids;
     int64_t end = milliseconds_now() + DEPENDENTS_MS;
     int status = force_removal(id, false, answer, sizeof answer);
-    // If conmon was killed too, podman 5 fails once, since it does not know the exit status, and then removes.
-    if (status != 0 && strstr(answer, "conmon exited prematurely") != NULL)
-        status = force_removal(id, false, answer, sizeof answer);
+    // If conmon was killed too, podman fails once, since it does not know the exit status, and then removes: podman 5
+    // always, podman 4 if conmon has not ended quite yet (it waits 5 s for the file with the exit status).
+    bool has_failed = status > 0 && status <= FAILED && status != NOT_EXECUTED;
+    if (has_failed && strstr(answer, dependents) == NULL) status = force_removal(id, false, answer, sizeof answer);
     // Others may remain if the list was too long for the line that is kept.
     for (int round = 0; status != 0 && round < MOST_ROUNDS && (ids = strstr(answer, dependents)) != NULL; round++)
         status = force_removal(id, !outlast(ids + strlen(dependents), end), answer, sizeof answer);
@@ -106,6 +109,13 @@ void remove_pulled(const char *folder) {
     delete(folder, "pull");
 }
 
+/* Whether torpor-container has ended by itself, so that it has waited for conmon, and conmon for the podman that
+   removes the container. If it was killed, that podman was killed too, perhaps in the middle. */
+static bool has_waited(void) {
+    const char *status = getenv("TORPOR_EXIT_STATUS");
+    return status != NULL && isdigit((unsigned char)status[0]);
+}
+
 bool remove_container(const char *folder) {
     char id[128], bundle[PATH_MAX];
     struct stat status;
@@ -114,8 +124,9 @@ bool remove_container(const char *folder) {
     remove_pulled(folder);
     if (!undo_run(folder)) return false;
     if (!read_line(folder, "id", id, sizeof id)) return true;
-    // podman usually removes the container itself when the container ends (--rm): then nothing is left to do.
-    bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
+    // podman usually removes the container itself when the container ends (--rm): then nothing is left to do. A podman
+    // that was killed may have removed the bundle, but not its record of the container.
+    bool is_gone = has_waited() && read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
     if (!is_gone && !remove_by_id(id)) return false;
     delete(folder, "id");
     delete(folder, "bundle");

@@ -28,14 +28,31 @@ static struct closer {
     pid_t pid;        // 0: free
     int gate;         // the pipe's end that the keeper closes; -1: closed
     uint32_t ticket;  // the messages that the manager must have read before
+    uint64_t since;   // when the gate was closed, in milliseconds
 } closers[CLOSERS];
 
+// If there are so many that no other has room, it stays open: to close it here could block forever.
 void closer_take(int fd)
 {
     if (grave_count < TORPOR_KEEPER_HELD_COUNT)
         graves[grave_count++] = fd;
-    else
-        close(fd);
+}
+
+// Whether no closer has made progress for long. An app can cause that: for example, a file in the queue of its socket
+// may wait for the app's own filesystem. What is released then stays open in the keeper, so the keeper accepts nothing
+// more that apps have created.
+bool closer_is_stuck(void)
+{
+    static uint32_t patience = 10000;  // milliseconds
+    static bool is_patience_known;
+    if (!is_patience_known)
+        keeper_take_milliseconds("TORPOR_CLOSER_PATIENCE_MS", &patience);
+    is_patience_known = true;
+    uint64_t now = keeper_now_milliseconds();
+    for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
+        if (closer->pid == 0 || closer->gate >= 0 || now - closer->since < patience)
+            return false;
+    return true;
 }
 
 // Closing a TCP socket may block for a time that the socket's creator has set (SO_LINGER). A signal ends that, so send
@@ -87,14 +104,16 @@ static _Noreturn void run(int gate)
     _exit(0);
 }
 
-static void start(void)
+static void start(bool leaves)
 {
-    struct closer *closer = closers;
+    struct closer *closer = closers, unknown;
     int gate[2];
     while (closer < closers + CLOSERS && closer->pid != 0)
         closer++;
-    if (closer == closers + CLOSERS)
+    if (closer == closers + CLOSERS && !leaves)
         return;  // all are in use: retry when a closer has ended
+    if (closer == closers + CLOSERS)
+        closer = &unknown;
     // If no process can be created, close the descriptors here, though that may block: if they stayed open, they
     // could use up the limit that prevents new processes.
     if (pipe2(gate, O_CLOEXEC) < 0) {
@@ -110,7 +129,7 @@ static void start(void)
         close_graves(true);
         return;
     }
-    *closer = (struct closer){pid, gate[1], park_ticket()};
+    *closer = (struct closer){pid, gate[1], park_ticket(), 0};
     close_graves(false);
 }
 
@@ -118,7 +137,7 @@ bool closer_flush(void)
 {
     bool all = true;
     if (grave_count > 0)
-        start();
+        start(false);
     for (struct closer *closer = closers; closer < closers + CLOSERS; closer++) {
         if (closer->pid == 0 || closer->gate < 0)
             continue;
@@ -128,6 +147,7 @@ bool closer_flush(void)
         }
         close(closer->gate);
         closer->gate = -1;
+        closer->since = keeper_now_milliseconds();
     }
     return all;
 }
@@ -147,6 +167,6 @@ bool closer_ended(pid_t pid)
 void closer_leave(void)
 {
     if (grave_count > 0)
-        start();
+        start(true);
     close_graves(true);  // descriptors for which no closer could be created
 }

@@ -166,6 +166,8 @@ int hold_add(const char *text, const int *fds, unsigned count, bool replace)
 {
     if (count == 0 || strlen(text) >= TORPOR_KEEPER_NAME_BYTES)
         return EINVAL;
+    if (hold_is_foreign(text) && closer_is_stuck())
+        return EBUSY;
     if (room() < count)
         return ENOSPC;
     struct hold_name *name = hold_name_for(text);

@@ -255,6 +255,7 @@ const char *manager_text(uint32_t index, uint32_t *size);
 
 // closer.c
 void closer_take(int fd);         // has the descriptor closed by a separate process
+bool closer_is_stuck(void);       // whether nothing more should be taken that may have to be closed so
 bool closer_flush(void);          // false: the manager must first read its messages
 bool closer_ended(pid_t pid);     // call it when a child was reaped; false: it is no closer
 void closer_leave(void);          // call it before the keeper ends

@@ -21,7 +21,8 @@
 // `torpor-keeper --receive`: receives descriptors that apps want to store, on behalf of torpord, which started it. To
 // close a file can block, even against SIGKILL, until the program that provides its filesystem answers (FLUSH of
 // FUSE). So descriptors that are not known to be harmless never reach torpord or the keeper: this process closes
-// them, and no other process waits for it.
+// them, and no other process waits for it. Nor does torpord remove a datagram with descriptors: its references may be
+// the last ones, and to let go of them can block as well, even if they were never opened (RELEASE of FUSE writes back).
 
 enum {
     DATAGRAMS = 3,  // the socket to which apps send
@@ -159,6 +160,18 @@ static bool answer_next(void)
     return sent;
 }
 
+/// Removes the next datagram, which may block forever.
+static bool drop_next(void)
+{
+    struct torpor_keeper_received answer = {0, 0, 2};
+    char none;
+    if (recv(DATAGRAMS, &none, sizeof none, MSG_DONTWAIT) < 0)
+        answer.error = (uint32_t)errno;
+    struct iovec part = {.iov_base = &answer, .iov_len = sizeof answer};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    return sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
+}
+
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #else
@@ -213,7 +226,7 @@ int receive(void)
         ssize_t size = recv(REQUESTS, &request, sizeof request, 0);
         if (size < 0 && errno == EINTR)
             continue;
-        if (size <= 0 || !answer_next())
+        if (size <= 0 || !(request == TORPOR_RECEIVE_DROP ? drop_next() : answer_next()))
             return 0;
     }
 }

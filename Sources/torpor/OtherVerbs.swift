@@ -8,15 +8,19 @@ enum OtherVerbs {
     private static let name = "torpor-verbs"
 
     static func run(_ arguments: [String]) throws(Failure) {
-        guard let program = ThisProcess.companion(name) else {
-            throw Failure(
-                status: .failed,
-                message: "\(name) is neither beside torpor nor in ../libexec/torpor: install it"
-            )
+        guard let own = ThisProcess.executable, let folder = File.parent(of: own) else {
+            throw Failure(status: .failed, message: "\(name) cannot be found: /proc/self/exe cannot be read")
         }
-        // By its first argument, torpor-verbs knows where this program is.
-        let own = ThisProcess.executable ?? "torpor"
-        let error = ThisProcess.execute(program, arguments: [own] + arguments)
-        throw Failure(status: .failed, message: "\(program) cannot be run: \(error)")
+        // Try to execute it without looking for it before. By its first argument, it knows where this program is.
+        for path in ThisProcess.companions(name, of: folder) {
+            let error = ThisProcess.execute(path, arguments: [own] + arguments)
+            guard error == .noSuchFileOrDirectory else {
+                throw Failure(status: .failed, message: "\(path) cannot be run: \(error)")
+            }
+        }
+        throw Failure(
+            status: .failed,
+            message: "\(name) is neither beside torpor nor in ../libexec/torpor: install it"
+        )
     }
 }

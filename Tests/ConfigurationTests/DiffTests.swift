@@ -100,6 +100,7 @@ struct DiffTests {
             let isLive = changes.allSatisfy { $0.effect == .live }
             #expect((old.launchDigest == new.launchDigest) == isLive, "\(key)")
             #expect(old.launchDigest == old.taking(liveKeysOf: new).launchDigest, "\(key)")
+            #expect(new.needsNoRestart(after: old.launchDigest) != changes.contains { $0.effect == .restart }, "\(key)")
         }
         // The same in each process: what one torpord wrote down, the next one compares.
         var known = AppSpecification(name: "a")

@@ -55,6 +55,7 @@ struct LoaderTests {
             gpsd = "[::1]:2000"
             history_max_age = "none"
             history_max_count = 5
+            history_max_size = "9MiB"
             interrupt_on = ["audio"]
             log_directory = "/l"
             log_level = "debug"
@@ -102,6 +103,7 @@ struct LoaderTests {
         ).get()
         let supervisor = configuration.supervisor
         #expect(supervisor.historyMaxAge == nil && supervisor.historyMaxCount == 5)
+        #expect(supervisor.historyMaxSize == 9 << 20)
         #expect(supervisor.logDirectory == "/l")
         let missing = configuration.warnings.map(\.message).filter { $0.hasPrefix("there is no group") }
         #expect(missing.count == 4)

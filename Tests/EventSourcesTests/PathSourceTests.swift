@@ -158,6 +158,44 @@ import Testing
         #expect(events.woken("web").count == 2, "one run more is enough")
     }
 
+    @Test("what happened while a job ran launches it once more after torpord was replaced", arguments: [true, false])
+    func rerunAfterTakeover(runs: Bool) throws {
+        let folder = try TestFolder()
+        let hears = "signals = { didReceiveEvent = \"SIGUSR1\" }\n"
+        let toml = Self.web(folder, "changed = \"\(folder("f"))\", rerun = true")
+            .replacing(hears + "paths = [{ changed", with: "paths = [{ changed")
+        let events = try FakeEvents(real: toml)
+        // All of them write to the file that the keeper holds.
+        func replaced() throws -> FakeEvents {
+            let memory = try Descriptor.duplicate(try #require(events.host.held["paths"]?.first))
+            return try FakeEvents(real: toml, left: [(name: "paths", descriptors: [memory])]) { shell, _ in
+                if runs { try shell.request(.start(background: true), "web") }
+            }
+        }
+        try hear(events, folder)
+        try File.write(folder("f"), "1")
+        try events.wait("it is launched", passing: .seconds(1)) { events.woken("web").count == 1 }
+        try File.write(folder("f"), "2")
+        try hear(events, folder)
+        let next = try replaced()
+        try hear(next, folder)
+        if runs {
+            #expect(next.woken("web").isEmpty)
+            // The one after it knows it too.
+            let last = try replaced()
+            try hear(last, folder)
+            try last.evict("web")
+            try hear(last, folder)
+            #expect(last.woken("web") == ["a change of \(folder("f"))"])
+        } else {
+            #expect(next.woken("web") == ["a change of \(folder("f"))"])
+            try next.evict("web")
+            let last = try replaced()
+            try hear(last, folder)
+            #expect(last.woken("web").isEmpty, "one run more is enough")
+        }
+    }
+
     @Test("names with odd bytes are told as they are, each once") func oddNames() throws {
         let folder = try TestFolder()
         try File.makeDirectories(folder("d"))

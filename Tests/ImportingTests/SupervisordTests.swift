@@ -395,6 +395,27 @@ struct SupervisordTests {
         )
     }
 
+    @Test("a pattern of [include] may name folders, sets and the machine, as in supervisord")
+    func patterns() throws {
+        func program(_ name: String) -> String { "[program:\(name)]\ncommand=/bin/\(name)\n" }
+        let files = [
+            "sites/shop/supervisor.conf": program("shop"), "sites/blog/supervisor.conf": program("blog"),
+            "sites/.old/supervisor.conf": program("old"), "h-box.conf": program("box"), "h-9.conf": program("nine"),
+            "h-box.example.org.conf": program("host"),
+        ]
+        func names(_ patterns: String) throws -> [String] {
+            let main = "[include]\nfiles = \(patterns)\n[program:top]\ncommand=/bin/top\n"
+            let found = try Imported("supervisord.conf", files.merging(["supervisord.conf": main]) { $1 })
+            return found.result.programs.map(\.name).sorted()
+        }
+        #expect(try names("sites/*/supervisor.conf") == ["blog", "shop", "top"])
+        #expect(try names("sites/[!s]*/*.conf") == ["blog", "top"])
+        #expect(try names("sites/.*/*.conf") == ["old", "top"])
+        #expect(try names("h-[a-z]*.conf") == ["box", "host", "top"])
+        #expect(try names("h-[]0-9].conf [.conf") == ["nine", "top"])
+        #expect(try names("h-%(host_node_name)s.conf") == ["host", "top"])
+    }
+
     @Test("what is said of a file of [include] names that file")
     func places() throws {
         let files = [

@@ -257,6 +257,58 @@ struct ParkingTests {
         }
     }
 
+    @Test("while all that close for it are stuck, nothing more of apps is held, and what others hold is")
+    func stuck() throws {
+        let manager = try Manager()
+        var environment = manager.environment
+        environment["TORPOR_CLOSER_PATIENCE_MS"] = "100"
+        try withBench(environment: environment) { bench in
+            let (open, _) = try files(1, bench)
+            func answer(_ name: String) throws -> Errno? {
+                var answer: Errno??
+                bench.keeper.hold(name, [open[0].raw]) { answer = $0 }
+                #expect(try bench.turn { answer != nil })
+                return answer ?? nil
+            }
+            // The manager reads, and does not say so: each of them waits for it.
+            for number in 1...64 {
+                let name = "store/web/\(number)n"
+                try hold(bench, name, open[...])
+                try release(bench, name)
+                #expect(
+                    try bench.turn {
+                        try? manager.read()
+                        return closers(bench).count == number
+                    }
+                )
+            }
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.barriers.count == 64
+                }
+            )
+            let end = Clock.monotonic() + .seconds(20)
+            var refusal: Errno?
+            while refusal == nil, Clock.monotonic() < end {
+                refusal = try answer("store/web/more")
+                if refusal == nil { try release(bench, "store/web/more") }
+                try? manager.read()
+            }
+            #expect(refusal == .resourceBusy)
+            try hold(bench, "lock", open[...])
+            manager.barriers = []
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    manager.barriers = []
+                    return closers(bench).isEmpty
+                }
+            )
+            #expect(try answer("store/web/more") == nil)
+        }
+    }
+
     @Test("a keeper that may open no more closes what is let go of, and holds again")
     func exhausted() throws {
         try withBench { bench in

@@ -39,6 +39,17 @@ import Testing
         #expect(Array(cut.utf8).withUnsafeBytes { ProcessStat(parsing: $0) } == nil)
     }
 
+    @Test("a kernel's file is read whole, whatever the size of the buffer", arguments: [1024, 64, 4096])
+    func sizes(buffer: Int) throws {
+        let whole = try File.read("/proc/filesystems")
+        #expect(whole.count > 64)
+        let content = try "/proc/filesystems".withCString { path in
+            try File.withKernelFile(at: path, buffer: buffer) { [UInt8]($0) }
+        }
+        #expect(content == whole)
+        #expect(try ProcFS.stat(ThisProcess.pid).pid == ThisProcess.pid)
+    }
+
     @Test("autogroups have no effect below the cpu controller")
     func autogroups() throws {
         let kernel = ["/proc/sys/kernel/sched_autogroup_enabled": "1\n"]

@@ -119,6 +119,45 @@ struct MailboxTests {
         }
     }
 
+    @Test("leaves other senders half of the URLs and activities that may wait")
+    func shareOfKinds() throws {
+        var box = Mailbox()
+        func url(of sender: String, isOfOtherApp: Bool = true) -> MailDraft {
+            var draft = OpenedURL.draft(.url("notes:1"), from: sender, key: nil)
+            draft.isOfOtherApp = isOfOtherApp
+            return draft
+        }
+        // A user asks for activities, and they count for the app to which they belong.
+        func activity(of source: String?) -> MailDraft {
+            var draft = MailDraft(
+                topic: ActivityMail.topic,
+                message: ActivityMail.continuing,
+                payload: ["source": .optional(source)],
+                sender: "person"
+            )
+            draft.isOfOtherApp = source != nil
+            return draft
+        }
+        var id: Int64 = 0
+        func add(_ draft: MailDraft) throws {
+            id += 1
+            _ = try box.add(draft, id: id, at: id)
+        }
+        for number in 1...8 { try add(url(of: "bob@\(number)")) }
+        #expect(throws: Mailbox.Refusal.tooManyOfKind(.urls, "bob", 8)) { try add(url(of: "bob")) }
+        for number in 1...2 { try add(activity(of: "bob@\(number)")) }
+        #expect(throws: Mailbox.Refusal.tooManyOfKind(.activities, "bob", 2)) { try add(activity(of: "bob")) }
+        // What an earlier torpord has kept counts too.
+        box = Mailbox(keeping: box.items)
+        #expect(throws: Mailbox.Refusal.tooManyOfKind(.urls, "bob", 8)) { try add(url(of: "bob")) }
+        for draft in [url(of: "ada"), url(of: "bob", isOfOtherApp: false), activity(of: "ada"), activity(of: nil)] {
+            try add(draft)
+        }
+        box.remove(1)
+        box.remove(2)
+        try add(url(of: "bob"))
+    }
+
     @Test("leaves other senders half of its bytes, also when an app's messages are merged")
     func shareOfBytes() throws {
         func draft(_ topic: String, _ length: Int, _ coalescing: Coalescing = .all) -> MailDraft {

@@ -65,6 +65,16 @@ private final class World {
 
 @Suite("Places that are watched")
 struct PathWatcherTests {
+    @Test("notes of its owner are for the next watcher's owner, and no places") func notes() throws {
+        let world = try World()
+        let notes = ["web/path/a": "a change of /a\nb", "": "x"]
+        let bytes = world.watcher.remembered(with: notes)
+        #expect(PathWatcher.notes(in: bytes) == notes && PathWatcher.notes(in: []).isEmpty)
+        #expect(PathWatcher.notes(in: world.watcher.remembered).isEmpty)
+        let next = try PathWatcher(world.loop, remembered: bytes)
+        #expect(next.remembered == world.watcher.remembered)
+    }
+
     @Test("a file that is written to and closed, replaced, removed and made again is news each time")
     func changes() throws {
         let world = try World()
@@ -82,6 +92,20 @@ struct PathWatcherTests {
         #expect(try world.told { try world.write("beside") } == [])
         #expect(try world.told { try world.write("f", "back") } == ["f"])
         #expect(try world.told { try world.write("f", "and again") } == ["f"])
+    }
+
+    @Test("places are complete once each was looked at: a change from then on is news")
+    func complete() throws {
+        let world = try World()
+        #expect(world.watcher.isComplete, "it has none")
+        for round in 0..<3 {
+            let path = "f\(round)"
+            world.watcher.watch(["\(round)": Place(world.folder + "/" + path, .changes)])
+            #expect(!world.watcher.isComplete, "only the loop learns what was found")
+            let end = world.loop.now + .seconds(10)
+            while !world.watcher.isComplete, world.loop.now < end { _ = try world.loop.runOnce(timeout: .seconds(1)) }
+            #expect(try world.told { try world.write(path) } == [path])
+        }
     }
 
     @Test("what goes on is watched on when a place leaves that was just written to")

@@ -121,6 +121,31 @@ import Testing
         #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .none })
     }
 
+    @Test("all processes of a stopped app get it, and those that are forked after the stop lose it too")
+    func stopped() throws {
+        let app = try TestApp(
+            """
+            before = open('/proc/self/oom_score_adj').read()
+            os.fork()
+            say('ready')
+            while open('/proc/self/oom_score_adj').read() == before: time.sleep(0.001)
+            os.fork()
+            say('forked')
+            time.sleep(1000)
+            """
+        )
+        for _ in 0..<2 { #expect(try app.line() == "ready") }
+        #expect(try app.stop() == .stopped)
+        _ = try apply(.suspended, to: app.tree)
+        #expect(try scores(app.tree) == [900, 900])
+        #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .idle })
+        try app.tree.continue()
+        for _ in 0..<4 { #expect(try app.line() == "forked") }
+        _ = try apply(.active, to: app.tree)
+        #expect(try scores(app.tree) == Array(repeating: try inherited(), count: 4))
+        #expect(try threads(app.tree).allSatisfy { try IOPriority.of($0) == .none })
+    }
+
     @Test("a process that has moved to a session of its own gets it too")
     func sessions() throws {
         let app = try TestApp(
@@ -275,6 +300,37 @@ import Testing
         #expect(try apply(.suspended, to: tree).failed.first?.hasPrefix("cpu.weight 1 (") == true)
         // What failed is tried again, not taken for given.
         #expect(try apply(.suspended, to: tree).failed.first?.hasPrefix("cpu.weight 1 (") == true)
+    }
+
+    @Test("an app that ends gets an active app's share of the processors at least, and nothing else is changed")
+    func ending() throws {
+        let app = try TestApp("say('ready')\ntime.sleep(1000)")
+        #expect(try app.line() == "ready")
+        let folder = NSTemporaryDirectory() + "torpor-ending-" + UUID().uuidString
+        try File.makeDirectories(folder)
+        defer { try? File.removeTree(folder) }
+        for file in ["cpu.weight", "cpu.max", "io.weight"] { try File.write(folder + "/" + file, "") }
+        try File.write(folder + "/cgroup.procs", "\(app.pid)\n")
+        let tree = ProcessTree(
+            tag: app.tag,
+            main: app.tree.main,
+            pidfd: try Pidfd.open(app.pid),
+            cgroupPath: folder
+        )
+        // What is written over a longer text leaves its end in these files.
+        func line(_ file: String) throws -> String? {
+            try File.readString(folder + "/" + file).split(separator: "\n").first.map(String.init)
+        }
+        var profile = StateProfile(of: .suspended)
+        profile.cpuMaximum = 5000
+        _ = try apply(profile, to: tree)
+        #expect(try line("cpu.weight") == "1" && line("cpu.max") == "5000 100000")
+        for state in [AppState.active, .background] {
+            tree.raiseProcessorShare(to: StateProfile(of: state))
+            #expect(try line("cpu.weight") == "100" && line("cpu.max") == "max 100000", "not lowered for \(state)")
+        }
+        #expect(try line("io.weight") == "default 1")
+        #expect(try scores(tree) == [max(900, try inherited())])
     }
 
     @Test("of an app that is gone it is said that there is nothing")

@@ -196,6 +196,41 @@ final class RecoveryFileTests {
         #expect(try again().entries.first?.undone == 6)
     }
 
+    @Test("a byte that was added to a record ends with it, even if an older torpord writes the next one")
+    func amended() throws {
+        let file = try fresh()
+        func byte() throws -> UInt8? { try again().entries.first { $0.name == "web" }?.amendment }
+        let slot = try file.add("web")
+        #expect(!file.amend(slot, 3), "there is no record yet")
+        write(file, slot, "first", undone: 6)
+        #expect(try byte() == nil)
+        #expect(file.amend(slot, 3))
+        #expect(try byte() == 3)
+        #expect(file.amend(slot, 255))
+        #expect(try byte() == 255)
+        #expect(texts(try again()) == ["web": "first"])
+        #expect(try again().entries.first?.undone == 6)
+        // Nothing removes the byte: it does not belong to this record.
+        write(file, slot, "second")
+        #expect(try byte() == nil)
+        // The record is in the header only: a kill has interrupted its copy to the slot.
+        #expect(file.amend(slot, 7))
+        write(file, slot, "third")
+        #expect(file.amend(slot, 9))
+        try poke(UInt64(4096 + slot * (80 + 72)) + 80, [0, 0, 0, 0])
+        #expect(try byte() == nil, "the record is damaged")
+        try poke(128, [UInt8(slot + 1), 0, 0, 0])
+        let looked = try RecoveryFile(File.open(path, .read), isWritable: false)
+        #expect(looked.entries.first?.amendment == 9)
+        #expect(try byte() == 9)
+        let first = try RecoveryFile(creating: path, recordBytes: 64, capacity: 4, version: 1)
+        let old = try first.add("web")
+        write(first, old, "one")
+        write(first, old, "two")
+        #expect(first.amend(old, 4))
+        #expect(try byte() == 4)
+    }
+
     @Test("a file of the first version is gone on with as it is")
     func firstVersion() throws {
         let file = try RecoveryFile(creating: path, recordBytes: 64, capacity: 4, version: 1)

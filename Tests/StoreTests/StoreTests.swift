@@ -135,7 +135,7 @@ extension OneAtATime {
             #expect(row.ledger(at: 1_000, window: 500) == [900, 1_000, 1_000, 1_000])
         }
 
-        @Test("another boot ends force-quit marks, another machine all but what persons asked for")
+        @Test("another boot ends force-quit marks and failures, another machine all but what persons asked for")
         func origins() throws {
             let bench = try Bench()
             var store = bench.store()
@@ -145,6 +145,7 @@ extension OneAtATime {
             var contents = try bench.load(store)
             var expected = AppRow.full
             expected.isForceQuit = false
+            (expected.isFailed, expected.attempt, expected.ledger) = (false, 0, [])
             #expect(contents.origin == .earlierBoot && contents.apps == ["web": expected])
             #expect(store.close(within: Bench.patience))
             // It is written, not only told: the mark stays away for the next torpord of this boot.
@@ -221,6 +222,63 @@ extension OneAtATime {
             #expect(counts == ["web": 60, "": 60, "loud": 190, "busy": 190])
             #expect(events.first { $0.app == "loud" }?.text == "3810", "the newest are kept")
             #expect(events.first { $0.app == "web" }?.text == "0")
+        }
+
+        @Test("an app with long texts keeps half of the bytes at most, and its newest events")
+        func sizes() throws {
+            let bench = try Bench()
+            var store = bench.store()
+            let long = String(repeating: "x", count: 2_000)
+            for number in 0..<60 { store.append(Bench.event("\(number)", app: "web")) }
+            for number in 0..<3_000 { store.append(Bench.event("\(number) \(long)", app: "loud")) }
+            for number in 0..<800 { store.append(Bench.event("\(number) \(long)", app: nil)) }
+            #expect(try bench.flush(store))
+            #expect(store.close(within: Bench.patience))
+            let limit: Int64 = 2_000_000
+            store = bench.store(retention: Retention(maxAge: nil, maxBytes: limit))
+            var query = EventQuery()
+            query.limit = 10_000
+            func measured() throws -> [String: Int64] {
+                try bench.events(store, query).reduce(into: [:]) { $0[$1.app ?? "", default: 0] += $1.storedSize }
+            }
+            try bench.turn("the size is kept") { try measured().values.reduce(0, +) <= limit }
+            // The last step has removed an event more than needed, which has some 2,000 bytes.
+            let few: Int64 = 2_100
+            let kept = try measured()
+            let web = try #require(kept["web"])
+            for app in ["", "loud"] { #expect((kept[app] ?? 0) > (limit - web) / 2 - few, "\(app): \(kept)") }
+            #expect(kept.values.allSatisfy { $0 <= limit / 2 })
+            let events = try bench.events(store, query)
+            #expect(events.filter { $0.app == "web" }.count == 60)
+            let numbers = events.filter { $0.app == "loud" }.compactMap { Int($0.text.prefix { $0 != " " }) }
+            #expect(numbers == Array((3_000 - numbers.count)..<3_000), "the newest are kept")
+            // It stays so, within 1 %, whatever is written.
+            for number in 3_000..<3_500 { store.append(Bench.event("\(number) \(long)", app: "loud")) }
+            try bench.turn("the size of one app is kept") {
+                let last = try bench.events(store, query).last { $0.app == "loud" }
+                guard last?.text.hasPrefix("3499 ") ?? false else { return false }
+                return (try measured()["loud"] ?? 0) <= limit / 2 + limit / 100
+            }
+            #expect(try measured()["web"] == web)
+            #expect(bench.notices == [])
+        }
+
+        @Test("the bytes of events are counted while others are written and removed, and then never again")
+        func counting() {
+            func event(_ sequence: Int64, _ app: String?, _ bytes: Int64) -> EventSize {
+                EventSize(sequence: sequence, app: app, bytes: bytes)
+            }
+            var sizes = EventSizes()
+            sizes.count([event(1, "a", 10), event(2, nil, 20)], isEnd: false)
+            sizes.added(event(5, "a", 7))
+            sizes.removed([event(1, "a", 10), event(3, "a", 99)])
+            #expect(sizes.bytes == [nil: 20] && sizes.total == 20 && !sizes.isComplete && sizes.through == 2)
+            sizes.count([event(4, "b", 5), event(5, "a", 7)], isEnd: true)
+            sizes.added(event(6, "b", 6))
+            #expect(sizes.bytes == [nil: 20, "a": 7, "b": 11] && sizes.total == 38 && sizes.isComplete)
+            #expect(sizes.surplus(40).isEmpty && sizes.surplus(.max).isEmpty)
+            let surplus = Dictionary(uniqueKeysWithValues: sizes.surplus(26).map { ($0.app ?? "", $0.count) })
+            #expect(surplus == ["": 10, "b": 2])
         }
 
         @Test(

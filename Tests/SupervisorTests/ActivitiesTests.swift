@@ -147,6 +147,20 @@ private final class FakeActivityHost: ActivityHost {
         }
     }
 
+    @Test("of one app are at most half of those that wait") func share() throws {
+        let rooms = try Rooms()
+        #expect(rooms.set() == nil)
+        let activity = try #require(rooms.room.find(Self.type, from: nil)).activity
+        func go(of source: AppRuntime?) throws {
+            _ = try rooms.mail.boxes.continueActivity(activity, of: source, from: "person", key: nil, rooms.editor)
+        }
+        for _ in 0..<2 { try go(of: rooms.web) }
+        #expect(throws: URLRefusal.self) { try go(of: rooms.web) }
+        // A refused activity is not announced.
+        #expect(rooms.waiting(rooms.editor).count == 4)
+        for _ in 0..<2 { try go(of: nil) }
+    }
+
     @Test("are withdrawn together with their announcement, unless the app was told it") func withdrawn() throws {
         let rooms = try Rooms()
         let boxes = rooms.mail.boxes

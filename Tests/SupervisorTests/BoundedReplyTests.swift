@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Supervisor
 import Testing
 import TorporAPI
 import Varlink
@@ -57,12 +58,12 @@ import Varlink
     @Test("of too many reports the details are left out, and then the oldest of the apps with most")
     func reports() throws {
         let few = [Self.report("b", 9, text: "x"), Self.report("a", 8, text: "y")]
-        let all = BoundedReply.reports(few.map(\.json))
+        let all = ControlService.reply(with: few.map(\.json))
         #expect(all["reports"] == .array(few.map(\.json)))
         #expect(all["truncated"] == false && all["left_out"] == .null)
 
         let many = (0..<400).map { Self.report("bad", 400 - Int64($0), text: Self.hostile(330)) } + few
-        let bare = BoundedReply.reports(many.map(\.json))
+        let bare = ControlService.reply(with: many.map(\.json))
         #expect(bare.serialised().count <= BoundedReply.mostBytes)
         #expect(bare["truncated"] == true && bare["left_out"] == .null)
         let read = try (bare["reports"]?.arrayValue ?? []).map { try Report(json: $0) }
@@ -74,10 +75,56 @@ import Varlink
                 report.text = String(repeating: "a", count: 2_000)
                 return report
             } + few
-        let rest = BoundedReply.reports(tooMany.map(\.json))
+        let rest = ControlService.reply(with: tooMany.map(\.json))
         #expect(rest.serialised().count <= BoundedReply.mostBytes + 5_000)
         let left = try (rest["reports"]?.arrayValue ?? []).map { try Report(json: $0) }
         #expect(left.first?.at == 3_000 && left.suffix(2).map(\.app) == ["b", "a"])
         #expect(rest["left_out"]?.intValue == Int64(tooMany.count - left.count))
+    }
+
+    private static func entries(_ app: String, _ count: Int, _ size: Int) -> [JSON] {
+        (0..<count).map {
+            ["id": .int(Int64($0)), "app": .string(app), "url": .string(String(repeating: "a", count: size))]
+        }
+    }
+
+    @Test("a short list is as it is")
+    func shortList() {
+        let all = Self.entries("web", 100, 8_100)
+        let reply = BoundedReply.list("transfers", all, shortening: ["url"], with: ["problem": .null])
+        #expect(reply == ["transfers": .array(all), "problem": .null, "left_out": .null])
+    }
+
+    @Test("of a list that is too long, texts are shortened")
+    func shortenedList() {
+        let all = Self.entries("a", 1_000, 8_100) + Self.entries("b", 1_000, 8_100) + Self.entries("c", 3, 10)
+        let reply = BoundedReply.list("transfers", all, shortening: ["url"])
+        let list = reply["transfers"]?.arrayValue ?? []
+        #expect(list.count == all.count && reply["left_out"] == .null)
+        #expect(reply.serialised().count < BoundedReply.mostBytes)
+        #expect(list.first?["url"]?.stringValue == String(repeating: "a", count: 1_024) + "…")
+        #expect(list.suffix(3) == all.suffix(3))
+    }
+
+    @Test("and what is still too much is left out of the apps with most")
+    func leftOut() throws {
+        let all = Self.entries("small", 100, 8_100) + Self.entries("a", 2_000, 8_100) + Self.entries("b", 1_500, 8_100)
+        let reply = BoundedReply.list("unhandled", all)
+        #expect(reply.serialised().count <= BoundedReply.mostBytes + 100)
+        let list = reply["unhandled"]?.arrayValue ?? []
+        let counts = Dictionary(grouping: list) { $0["app"]?.stringValue ?? "" }.mapValues(\.count)
+        #expect(counts["small"] == 100)
+        let (a, b) = try (#require(counts["a"]), #require(counts["b"]))
+        #expect(a > 190 && abs(a - b) <= 2)
+        #expect(reply["left_out"]?.intValue == Int64(all.count - list.count))
+        #expect(list.first { $0["app"] == "a" }?["id"] == 0)
+    }
+
+    @Test("of a sequence, the first elements fit, and one that is too large by itself")
+    func fitting() {
+        let half = BoundedReply.mostBytes / 2 - 1
+        #expect(BoundedReply.fitting([half, half, 0, 0]) { $0 } == 2)
+        #expect(BoundedReply.fitting([4 * half, 1]) { $0 } == 1)
+        #expect(BoundedReply.fitting([Int]()) { $0 } == 0)
     }
 }

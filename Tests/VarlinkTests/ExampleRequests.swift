@@ -67,6 +67,7 @@ extension InterfaceTests {
         requests.append(.mailbox(mailbox))
         mailbox.take = true
         mailbox.drop = [1, 2]
+        mailbox.after = 3
         requests.append(.mailbox(mailbox))
         var open = OpenRequest(.url("notes:1"))
         requests.append(.open(open))

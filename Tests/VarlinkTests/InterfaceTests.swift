@@ -99,6 +99,7 @@ import VarlinkServer
         status.container?.digest = "sha256:0"
         status.health = HealthInfo(check: "tcp 127.0.0.1:1", isKnown: true)
         status.sleep = SleepInfo(seconds: 2.5, awake: 200, processor: 1, pagedOut: 4096)
+        (status.memoryLimit, status.countedMemory) = (5, CountedMemory(bytes: 4, .proportional))
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")

@@ -162,8 +162,8 @@ import Varlink
             text { none.append(to: &$0) } == """
                 {"name":"b","state":"not-running","transition":null,"goal":"not-running","pid":null,"incarnation":null,\
                 "uptime_s":null,"restarts":0,"failed":false,"memory_bytes":null,"cpu_s":null,"status":null,\
-                "last_exit":null,"holds":[],"next_restart_ms":null,"stranded":false,"done":false,"socket_trouble":null,\
-                "unhealthy":null,"held_back":null,"tags":[],"title":null,"titles":{},"summary":null,"summaries":{},\
+                "last_exit":null,"holds":[],"next_restart_ms":null,"stranded":false,"done":false,"working":false,\
+                "socket_trouble":null,"unhealthy":null,"held_back":null,"tags":[],"title":null,"titles":{},"summary":null,"summaries":{},\
                 "icon":null,"icons":{},"categories":[],"language":null,"template":null,"scene":null,"picture_at":null,\
                 "badge":null,"owner":null,"owned_ms":null,"scenes":null,"sandboxed":false}
                 """
@@ -174,8 +174,8 @@ import Varlink
                 {"name":"a@1","state":"active","transition":"launching","goal":"background","pid":7,"incarnation":2,\
                 "uptime_s":12.5,"restarts":3,"failed":true,"memory_bytes":1099511627776,"cpu_s":0.25,"status":"s\\n",\
                 "last_exit":{"reason":"signal","code":null,"signal":"SIGKILL","at":9},"holds":["h","i"],\
-                "next_restart_ms":5,"stranded":true,"done":true,"socket_trouble":"t","unhealthy":"u","held_back":"v",\
-                "tags":["w"],"title":"x","titles":{"a":"A","de":"D"},"summary":"y","summaries":{"fr":"F"},"icon":"/i",\
+                "next_restart_ms":5,"stranded":true,"done":true,"working":true,"socket_trouble":"t",\
+                "unhealthy":"u","held_back":"v","tags":["w"],"title":"x","titles":{"a":"A","de":"D"},"summary":"y","summaries":{"fr":"F"},"icon":"/i",\
                 "icons":{"16":"/16"},"categories":["c"],"language":"l","template":"m","scene":"n","picture_at":10,\
                 "badge":11,"owner":"here","owned_ms":12,"scenes":{"sessions":13,"live":14},"sandboxed":true}
                 """
@@ -202,7 +202,7 @@ import Varlink
             holds: ["h", "i"],
             nextRestartMilliseconds: 5
         )
-        (app.stranded, app.done, app.isSandboxed) = (true, true, true)
+        (app.stranded, app.done, app.working, app.isSandboxed) = (true, true, true, true)
         (app.socketTrouble, app.unhealthy, app.heldBack) = ("t", "u", "v")
         (app.title, app.titles, app.summary, app.summaries) = ("x", ["de": "D", "a": "A"], "y", ["fr": "F"])
         (app.icon, app.icons, app.categories, app.language) = ("/i", ["16": "/16"], ["c"], "l")

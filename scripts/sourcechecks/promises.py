@@ -14,6 +14,7 @@ from .runner import Finding
 from .tree import Problem, ending, text
 
 STATES = "Sources/Lifecycle/States.swift"
+DELEGATE = "Sources/EverydayVerbs/AppSide/DelegateMessage.swift"
 MODES = "Sources/Lifecycle/BackgroundMode.swift"
 # The modules that decide and send. DEFINITIONS are the files that define the cases or only read records.
 GIVERS = ("Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "Recovery", "Supervisor")
@@ -102,6 +103,7 @@ def check_promises() -> Iterator[Finding]:
     yield from compare(names, "message", "Sources/TorporApp/AppDelegate.swift", methods_of_swift())
     yield from compare(names, "message", "Clients/python/torpor/_delegate.py", methods_of_python())
     yield from compare(names, "message", "Clients/c/torpor_app.c", functions_of_c())
+    yield from compare(names, "message", DELEGATE, set(cases(DELEGATE, "DelegateMessage").values()))
 
     # A signal cannot name a scene.
     about = re.search(r"var isAboutScenes: Bool \{.*?case (.*?):\n", text(STATES), re.DOTALL)

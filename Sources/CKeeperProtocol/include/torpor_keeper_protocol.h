@@ -323,12 +323,17 @@ struct torpor_keeper_welcome {
     uint32_t features;            // torpor_keeper_features; 0 from older keepers
 };
 
-// The answer of `torpor-keeper --receive` to each message, whatever the message contains. The descriptors whose closing
-// cannot block come with it.
+// A request to `torpor-keeper --receive` is a message of one byte.
+enum {
+    TORPOR_RECEIVE_OPEN = 1,  // open the next datagram's descriptors, and leave the datagram in the queue
+    TORPOR_RECEIVE_DROP = 2,  // remove the next datagram, without opening its descriptors
+};
+
+// The answer to a request. The descriptors whose closing cannot block come with it.
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
     uint32_t refused;  // how many descriptors were dropped, because closing them could block torpord
-    uint32_t lost;     // 1: some descriptors could not be received; unknown which
+    uint32_t lost;     // 1: some descriptors could not be received; unknown which. 2: answers TORPOR_RECEIVE_DROP
 };
 
 #endif

@@ -388,7 +388,7 @@ enum AppKeyEffects {
 
     // MARK: Members of tables
 
-    @Sendable private static func size(_ bytes: UInt64?) -> [String: String] {
+    @Sendable static func size(_ bytes: UInt64?) -> [String: String] {
         bytes.map { ["": Write.size($0)] } ?? [:]
     }
 

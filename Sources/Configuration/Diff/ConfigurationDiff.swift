@@ -85,28 +85,43 @@ extension AppSpecification {
         return result == new ? new : result
     }
 
-    /// A hash of all values that a process gets only at its launch. It is never 0. Another build of Torpor may compute
+    /// A hash of all values that a process gets only at its launch: in the upper half of those that need a restart, in
+    /// the lower half of those that count from the next launch on. It is never 0. Another build of Torpor may compute
     /// another hash for the same specification.
     public var launchDigest: UInt64 {
-        // Use FNV-1a, because Swift's Hasher gives different results in each process.
-        var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-        func add(_ text: String) {
-            for byte in text.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
-            // The byte 0xff occurs in no UTF-8 text, so it separates the texts.
-            digest = (digest ^ 0xff) &* 0x100_0000_01b3
-        }
+        var (restart, launch) = (StableHash(), StableHash())
         let blank = AppSpecification(name: name)
-        // Compare in both directions, because some keys can be removed while the app runs but not added, and others can
-        // be added but not removed.
-        for key in AppKeyEffects.all where key.effect(self, blank) != .live || key.effect(blank, self) != .live {
+        for key in AppKeyEffects.all {
+            // Compare in both directions, because some keys can be removed while the app runs but not added, and others
+            // can be added but not removed.
+            let effects = [key.effect(self, blank), key.effect(blank, self)]
+            guard effects.contains(where: { $0 != .live }) else { continue }
             for (member, value) in key.written(self).sorted(by: { $0.key < $1.key }) {
-                add(key.name)
-                add(member)
-                add(value)
+                for text in [key.name, member, value] {
+                    if effects.contains(.restart) { restart.add(text) } else { launch.add(text) }
+                }
             }
         }
-        return max(1, digest)
+        return max(1, restart.half << 32 | launch.half)
     }
+
+    /// Whether an app that was launched with another specification, of which only the ``launchDigest`` is known, has all
+    /// values of this one that need a restart.
+    public func needsNoRestart(after digest: UInt64) -> Bool { digest >> 32 == launchDigest >> 32 }
+}
+
+/// FNV-1a, because Swift's Hasher gives different results in each process.
+private struct StableHash {
+    private var digest: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ text: String) {
+        for byte in text.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        // The byte 0xff occurs in no UTF-8 text, so it separates the texts.
+        digest = (digest ^ 0xff) &* 0x100_0000_01b3
+    }
+
+    /// 32 bits of it.
+    var half: UInt64 { digest >> 32 ^ digest & 0xffff_ffff }
 }
 
 extension TorporConfiguration {

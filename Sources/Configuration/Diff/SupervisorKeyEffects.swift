@@ -12,6 +12,7 @@ enum SupervisorKeyEffects {
             .value("gpsd", \.gpsd, .live),
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),
+            .table("history_max_size", \.historyMaxSize, .live, AppKeyEffects.size),
             .value("interrupt_on", \.interruptOn, .live),
             .value("keep_alive_minimum", \.keepAliveMinimum, .live),
             .value("log_level", \.logLevel, .live),

@@ -45,9 +45,9 @@ enum MachineHints {
         _ folders: inout [String: [String]?]
     ) {
         let presentation = app.presentation
+        if presentation.icon == nil, presentation.icons.isEmpty, presentation.launchImage == nil { return }
         let icons = [presentation.icon].compactMap(\.self) + presentation.icons.values.sorted()
         let launchImages = [presentation.launchImage].compactMap(\.self)
-        if icons.isEmpty, launchImages.isEmpty { return }
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
             // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
@@ -61,24 +61,26 @@ enum MachineHints {
     }
 
     /// Warns if an argument is the name of a file beside the configuration file, but the app's working directory is
-    /// `/`.
-    static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
-        guard draft.specification.directory == nil, draft.specification.container == nil else { return }
+    /// `/`. Returns the argument.
+    static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) -> String? {
+        guard draft.specification.directory == nil, draft.specification.container == nil else { return nil }
         let words = draft.specification.exec.filter { word in
             word.utf8.contains(UInt8(ascii: ".")) && !word.hasPrefix("/") && !word.hasPrefix("-")
         }
         // Few apps have such an argument, and a path is slow to make.
-        guard !words.isEmpty else { return }
+        guard !words.isEmpty else { return nil }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))
-        guard folder != "/" else { return }
+        guard folder != "/" else { return nil }
         for word in words {
             let path = Path.join(folder, word)
             let name = path.split(separator: "/").last.map(String.init) ?? path
             guard system.names(Path.folder(path))?.contains(name) == true else { continue }
-            return draft.warning(
+            draft.warning(
                 "exec",
                 "\(quoted(word)) is looked up in /, the app's working directory: write directory = \(quoted(folder))"
             )
+            return word
         }
+        return nil
     }
 }

@@ -4,19 +4,26 @@ import Linux
 import Permissions
 import WireText
 
-/// Warnings about missing programs, folders and files that an app needs at its launch. They are never errors, because
-/// a file may be created later, or the configuration may be for another machine.
+/// Warnings about missing programs, scripts, folders and files that an app needs at its launch. They are never errors,
+/// because a file may be created later, or the configuration may be for another machine.
 struct NeededFiles {
     let app: AppSpecification
     let draft: AppDraft
     let system: ConfigurationSystem
     let inspection: ConfigurationSystem.Inspection
+    /// The argument of `exec` about which ``MachineHints`` has warned already; nil if there is none.
+    let misplaced: String?
 
     /// Creates the checks for an app. Nil if `system` does not inspect files.
-    init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
+    init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem, misplaced: String?) {
         guard let inspection = system.inspection else { return nil }
         (self.app, self.draft, self.system, self.inspection) = (app, draft, system, inspection)
+        self.misplaced = misplaced
     }
+
+    /// How the warnings about missing programs and scripts begin.
+    static let noProgram = "there is no program "
+    static let noScript = "there is no script "
 
     func check() {
         if let directory = app.directory {
@@ -95,6 +102,11 @@ struct NeededFiles {
     }
 
     private func check(_ key: String, _ words: [String]) {
+        checkProgram(key, words)
+        if let problem = problem(ofScriptIn: words) { draft.warning(key, problem) }
+    }
+
+    private func checkProgram(_ key: String, _ words: [String]) {
         guard let program = words.first, let problem = problem(program) else { return }
         var hint = ""
         if words.count == 1, program.utf8.contains(UInt8(ascii: " ")) {
@@ -125,7 +137,7 @@ struct NeededFiles {
         case .nothing:
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let folder = Path.folder(path)
-            return "there is no program \(quoted(name)) in \(folder) now"
+            return "\(Self.noProgram)\(quoted(name)) in \(folder) now"
                 // Allow only one edit: in a folder that may contain a thousand programs, a name two edits away is
                 // probably not the program that was meant.
                 + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
@@ -151,7 +163,39 @@ struct NeededFiles {
                 + "(\(searched)): write \(quoted(folder + "/" + program)), or environment = { PATH = "
                 + "\(quoted(folder + ":" + searched)) }"
         }
-        return "there is no program \(quoted(program)) on the PATH now (\(searched))"
+        return "\(Self.noProgram)\(quoted(program)) on the PATH now (\(searched))"
+    }
+
+    /// That an interpreter finds no script where the command says; nil if it does, or if that is unknown.
+    private func problem(ofScriptIn words: [String]) -> String? {
+        guard let script = ScriptArgument(of: words), script.path != misplaced,
+            // A placeholder for a scene, a URL or a setting.
+            !script.path.utf8.contains(UInt8(ascii: "%")), SettingTemplate.names(in: script.path).isEmpty
+        else { return nil }
+        let directory = app.directory ?? "/"
+        if !script.path.hasPrefix("/") {
+            // Without `directory`, the app begins in its user's home, if that exists.
+            if app.directory == nil, app.user != nil { return nil }
+            if find(directory) != .folder { return nil }
+        }
+        // The kernel resolves a symlink before the `..` behind it, so leave the path as it is.
+        let path = script.path.hasPrefix("/") ? script.path : (directory == "/" ? "" : directory) + "/" + script.path
+        if ([""] + script.endings).contains(where: { find(path + $0) != .nothing }) { return nil }
+        if script.isOnPath, !script.path.contains("/"), isOnPath(script.path) { return nil }
+        let normal = Path.normal(path)
+        let name = normal.split(separator: "/").last.map(String.init) ?? normal
+        let folder = Path.folder(normal)
+        return "\(Self.noScript)\(quoted(name)) in \(folder) now"
+            + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
+    }
+
+    /// Whether there may be a file of that name on the app's PATH.
+    private func isOnPath(_ name: String) -> Bool {
+        let path = app.environment["PATH"]
+        // The files of `environment_file` may set PATH.
+        if path == nil, !app.environmentFiles.isEmpty { return true }
+        let folders = (path ?? inspection.searchPath).split(separator: ":").map(String.init)
+        return folders.contains { find($0 + "/" + name) != .nothing }
     }
 
     /// Why the kernel cannot run an executable text file, such as a script without an interpreter line. Nil if it can,

@@ -23,11 +23,11 @@ struct Resolver {
             draft.check()
             checkAccounts(draft)
             checkKeepAlive(draft)
-            MachineHints.checkDirectory(draft, system)
+            let misplaced = MachineHints.checkDirectory(draft, system)
             let apps = draft.expanded()
             if let app = apps.first {
                 MachineHints.checkIcon(app, draft, system, &folders)
-                NeededFiles(app, draft, system)?.check()
+                NeededFiles(app, draft, system, misplaced: misplaced)?.check()
                 OpeningReader.check(app, draft)
                 HeldPorts.check(app, draft)
                 EarlySignals.check(app, draft)

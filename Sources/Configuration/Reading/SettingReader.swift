@@ -198,11 +198,15 @@ enum SettingReader {
     /// Checks each `{settings.NAME}` in the command, the hooks, the environment and the language of the app.
     static func check(_ draft: AppDraft) {
         let app = draft.specification
-        let names = app.declaredSettings.map(\.name)
-        func check(_ key: String, _ texts: some Sequence<String>) {
-            for name in Set(texts.flatMap(SettingTemplate.names)).sorted() {
+        func check(_ key: String, _ texts: [String]) {
+            // Few apps name a setting, and this is read for each of a thousand apps.
+            var found: [String] = []
+            for text in texts { found += SettingTemplate.names(in: text) }
+            if found.isEmpty { return }
+            for name in Set(found).sorted() {
                 guard let setting = app.setting(name) else {
-                    draft.error(key, "there is no setting \(quoted(name))" + Nearest.hint(name, among: names))
+                    let hint = Nearest.hint(name, among: app.declaredSettings.map(\.name))
+                    draft.error(key, "there is no setting \(quoted(name))" + hint)
                     continue
                 }
                 if setting.isSecret, key != "environment" {
@@ -218,7 +222,7 @@ enum SettingReader {
         check("before_start", app.beforeStart.flatMap(\.command))
         check("after_stop", app.afterStop.flatMap(\.command))
         check("on_failure", app.onFailure.flatMap(\.command))
-        check("environment", app.environment.values)
+        check("environment", Array(app.environment.values))
         check("language", app.presentation.language.map { [$0] } ?? [])
         if app.settingsFormat != .json, app.declaredSettings.isEmpty {
             draft.warning("settings_format", "does nothing without settings")

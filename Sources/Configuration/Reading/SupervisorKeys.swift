@@ -12,6 +12,7 @@ enum SupervisorKeys {
         .value("gpsd", \.gpsd, LocationReader.gpsd),
         .value("history_max_age", \.historyMaxAge, Read.deadline),
         .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),
+        .value("history_max_size", \.historyMaxSize, Read.size),
         .value("interrupt_on", \.interruptOn, Read.choices),
         .value("keep_alive_minimum", \.keepAliveMinimum, Read.positiveDuration),
         .value("log_directory", \.logDirectory, Read.path),

@@ -41,10 +41,14 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var focus: FocusRule = .none
     /// What interrupts apps in the foreground.
     public var interruptOn: [InterruptionSource] = [.alert]
-    /// How long events are kept in the history; nil for no limit, so that only `historyMaxCount` limits the history.
+    /// How long events are kept in the history; nil for no limit, so that only `historyMaxCount` and `historyMaxSize`
+    /// limit the history.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// The maximum number of events that are kept in the history.
     public var historyMaxCount = 100_000
+    /// The maximum size in bytes of the events that are kept in the history; one app has at most half of it. nil for no
+    /// limit.
+    public var historyMaxSize: UInt64? = 64 << 20
     /// The address of the gpsd that provides positions.
     public var gpsd = GPSAddress.usual
     /// The minimum value of `keep_alive` that an app may have.

@@ -57,6 +57,11 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
         message.hasPrefix(MissingAccount.noUser) || message.hasPrefix(MissingAccount.noGroup)
     }
 
+    /// Whether the diagnostic is the warning that the program of an app, or the script that it runs, does not exist.
+    public var isAboutMissingProgram: Bool {
+        path.hasSuffix(".exec") && (message.hasPrefix(NeededFiles.noProgram) || message.hasPrefix(NeededFiles.noScript))
+    }
+
     var order: (String, Int, Int, String, String) { (file, line, column, path, message) }
 }
 

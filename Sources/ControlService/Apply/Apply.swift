@@ -19,6 +19,7 @@ struct Apply {
 
     /// - Parameters:
     ///   - outdated: the names of the apps that an earlier torpord launched with an older configuration than `old`.
+    ///   - launchOnly: the names of the apps among `outdated` that have all values of `new` that need a restart.
     ///   - takenBack: the names of the apps among `outdated` that were launched with the same launch settings as those
     ///     in `new`. The apply brings these apps up to date without a restart.
     ///   - obstacles: why apps could not be launched with `new`, by name. If such an app runs, it is not restarted.
@@ -27,6 +28,7 @@ struct Apply {
         from old: TorporConfiguration,
         to new: TorporConfiguration,
         outdated: Set<String> = [],
+        launchOnly: Set<String> = [],
         takenBack: Set<String> = [],
         obstacles: [String: String] = [:]
     ) {
@@ -41,7 +43,8 @@ struct Apply {
             }
         }
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
-            diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
+            let effect = launchOnly.contains(app.name) ? KeyEffect.launch : .restart
+            diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: effect), to: app.name)
         }
         // In the diff, count a scene as removed if its template was removed, and as added if its template was added
         // again.
@@ -99,7 +102,7 @@ struct Apply {
 
     /// Replaces, in the diff, the names of keys that changed after the app was launched, while an earlier torpord ran.
     /// The app still has the old values, and this torpord does not know which keys have changed.
-    static let unknownKey = "earlier-changes"
+    static let unknownKey = AppliedApp.unknownKey
 
     /// How a change of the template affects a scene that has its own processes.
     enum SceneChange {
@@ -130,6 +133,9 @@ struct Apply {
         return wasInside ? .movesOut : .regainsTemplate
     }
 
+    /// What apps that are removed lose with it, by name: `2 settings and 1 message`. Apps that have nothing are left out.
+    var belongings: [String: String] = [:]
+
     /// What the apply does to one app.
     struct Entry {
         var name: String
@@ -148,6 +154,8 @@ struct Apply {
         var isDown = false
         /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
+        /// What the app loses if it is removed, as in ``Apply/belongings``.
+        var belongings: String?
         /// Why the running app is not restarted although the request wants it; otherwise nil.
         var obstacle: String?
         var launch: LaunchMode = .onDemand
@@ -214,6 +222,7 @@ struct Apply {
                     entry.isDown = down.contains(change.name)
                     entry.isReplaced = isReplaced(change.name, chosen) && entry.mayBeReplaced
                     entry.scene = scenes[change.name]
+                    entry.belongings = belongings[change.name]
                     return entry.applied(message: entry.preview)
                 },
             supervisor: diff.supervisor.map(KeyChangeInfo.init),

@@ -32,8 +32,9 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "has its template again"
         case .removed:
-            guard isAlive else { return "removed" }
-            return isWaiting ? "removed, terminated" : "removed, is being terminated"
+            let lost = belongings.map { ", with its \($0)" } ?? ""
+            guard isAlive else { return "removed" + lost }
+            return "removed" + lost + (isWaiting ? ", terminated" : ", is being terminated")
         case .added:
             if launch == .onDemand { return "added, not launched (launch = \"on-demand\")" }
             if let leftAlone { return "added, not launched: \(leftAlone)" }
@@ -55,7 +56,9 @@ extension Apply.Entry {
             return isAlive ? text + "; would be terminated" : text
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "would have its template again"
-        case .removed: return isAlive ? "would be removed and terminated" : "would be removed"
+        case .removed:
+            let lost = belongings.map { ", with its \($0)" } ?? ""
+            return (isAlive ? "would be removed and terminated" : "would be removed") + lost
         case .added:
             switch launch {
             case .foreground: return "would be added and launched"
@@ -91,7 +94,9 @@ extension Apply.Entry {
         }
         // If a change is too long to show, its text ends with the word "changed" already: do not say it twice.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
-        if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
+        if let launch = list(.launch) {
+            parts.append((launch.hasPrefix("changed ") ? launch : "changed " + launch) + " (from the next launch on)")
+        }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
         return parts.joined(separator: "; ")
     }

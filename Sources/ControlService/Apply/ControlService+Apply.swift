@@ -297,6 +297,7 @@ extension ControlService {
             entry.isDown = down.contains(id)
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
+            entry.belongings = applied.belongings[change.name]
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
@@ -366,8 +367,21 @@ extension ControlService {
         }
         let waiter = PendingCall(reply: reply, items: items)
         waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }
+        waiter.beforeReply = { [weak self] then in self?.whenPathsAreWatched(then) }
         start(waiter, timeoutMilliseconds: applied.request.timeoutMilliseconds)
     }
+
+    /// Calls `then` once the `paths` of apps are watched: a file that the client writes after the reply wakes its app.
+    private func whenPathsAreWatched(_ then: @escaping () -> Void) {
+        guard let paths = supervisor.wakes.pathSource else { return then() }
+        let answer = Once<Void> { _ in then() }
+        answer.timer = try? loop.timer { answer.give(()) }
+        answer.timer?.arm(after: Self.watchPatience)
+        paths.whenComplete { answer.give(()) }
+    }
+
+    /// How long an apply waits until paths are watched, which a disk or a directory service may delay.
+    private static let watchPatience = Duration.seconds(2)
 
     private func target(of entry: Apply.Entry, _ machine: AppMachine) -> PendingCall.Target {
         switch entry.change?.kind {

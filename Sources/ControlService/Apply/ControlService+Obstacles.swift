@@ -82,14 +82,37 @@ extension ControlService {
             outdated.contains(next.name)
                 && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
         }
-        return Apply(
+        let launchOnly = new.apps.filter { next in
+            guard let id = coordinator.id(of: next.name), let digest = apps[id].recoveredDigest else { return false }
+            return next.needsNoRestart(after: digest)
+        }
+        var apply = Apply(
             request,
             from: runningConfiguration,
             to: new,
             outdated: outdated,
+            launchOnly: Set(launchOnly.map(\.name)),
             takenBack: Set(back.map(\.name)),
             obstacles: obstacles
         )
+        for change in apply.diff.apps where change.kind == .removed {
+            guard let id = coordinator.id(of: change.name), apps[id].specification.scene == nil else { continue }
+            apply.belongings[change.name] = belongings(of: apps[id])
+        }
+        return apply
+    }
+
+    /// What is removed with an app, in words; nil if there is nothing.
+    private func belongings(of app: AppRuntime) -> String? {
+        let values = supervisor.settings.values(of: app)
+        let counts = [
+            (app.specification.declaredSettings.count { values.isSet($0) }, "setting"),
+            (supervisor.mailboxes.waiting(for: app).count, "message"),
+            (supervisor.alerts.count(of: app), "alert"),
+        ]
+        let words = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        guard let last = words.last else { return nil }
+        return words.count == 1 ? last : words.dropLast().joined(separator: ", ") + " and " + last
     }
 
     /// The configuration in force, in which each running app has the specification with which it was launched.

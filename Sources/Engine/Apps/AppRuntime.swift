@@ -2,17 +2,18 @@
 
 package import Configuration
 package import EventLoop
-package import Lifecycle
+public import Lifecycle
 import Linux
 package import Notify
-package import Output
+public import Output
 package import Processes
 package import TorporAPI
 package import VarlinkServer
 
 /// What torpord stores for one app, except for the app's lifecycle state, which the coordinator stores.
-package final class AppRuntime {
-    package let id: AppID
+public final class AppRuntime {
+    /// The app's index in the coordinator and in the table of apps.
+    public let id: AppID
     private unowned let owner: any OutputOwner
     /// The configuration with which the running incarnation was launched, plus later changes that could be applied
     /// without a new launch. While the app does not run, its current configuration.
@@ -99,15 +100,19 @@ package protocol OutputOwner: AnyObject {
 }
 
 extension AppRuntime: OutputCaptureDelegate {
-    package func outputLog(_ capture: OutputCapture) -> LogFile { owner.logFile(of: self) }
+    /// The log file for the app's output.
+    public func outputLog(_ capture: OutputCapture) -> LogFile { owner.logFile(of: self) }
 
-    package func outputArrived(_ capture: OutputCapture) { owner.outputArrived(self) }
+    /// Passes on that the app has written output, which is now in its log.
+    public func outputArrived(_ capture: OutputCapture) { owner.outputArrived(self) }
 
-    package func outputRenewed(_ capture: OutputCapture) {
+    /// Gives torpor-keeper the new descriptor of the app's output.
+    public func outputRenewed(_ capture: OutputCapture) {
         if let descriptor = capture.descriptorToHold { owner.hold(DescriptorName.output(name), descriptor) }
     }
 
-    package func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.outputTroubled(self, sentence) }
+    /// Passes on that output of the app cannot be stored, or that it can be again.
+    public func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.outputTroubled(self, sentence) }
 }
 
 extension AppRuntime {

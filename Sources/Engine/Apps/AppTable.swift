@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
-package import Lifecycle
+public import Lifecycle
 
 /// All apps: by id, and in the order in which commands list them.
 ///
 /// An app that left the configuration stays in the table under its id, unlisted, until a new app reuses the id. So a
 /// lookup by an old id never returns a different app before that.
-package final class AppTable: Sequence {
-    private var places: [AppRuntime] = []
+public final class AppTable: Sequence {
+    @usableFromInline var places: [AppRuntime] = []
     private var listed: [AppRuntime] = []
 
     init() {}
 
     /// The app with that id, even if the configuration no longer contains the app.
-    package subscript(id: AppID) -> AppRuntime { places[id] }
+    @inlinable public subscript(id: AppID) -> AppRuntime { places[id] }
 
     /// The number of listed apps.
     package var count: Int { listed.count }
@@ -22,7 +22,8 @@ package final class AppTable: Sequence {
     /// The listed apps. Reading this array does not copy it.
     package var all: [AppRuntime] { listed }
 
-    package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
+    /// The listed apps, one after the other.
+    public func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
     /// Lists an app, and stores it under its id. The id must be one that no app uses, or the next higher one.
     package func append(_ app: AppRuntime) {

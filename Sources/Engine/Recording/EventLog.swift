@@ -26,10 +26,8 @@ package final class EventLog {
     /// A log without events.
     package init() {}
 
-    /// Adds an event, and returns it with its sequence number.
-    @discardableResult
-    package func append(_ record: EventRecord) -> EventRecord {
-        var record = record
+    /// Adds an event, and sets its sequence number.
+    package func append(_ record: inout EventRecord) {
         sequence = max(sequence + 1, record.at)
         record.sequence = sequence
         if records.count < Self.capacity {
@@ -41,7 +39,6 @@ package final class EventLog {
             start = (start + 1) % Self.capacity
         }
         for follower in followers { follower.call(record) }
-        return record
     }
 
     /// Whether memory contains all events since a time (microseconds since 1970) and after a sequence number. If both

@@ -18,13 +18,16 @@ package struct LaunchMoments {
     package init() {}
 
     package init(of timeline: Timeline) {
-        func code(_ moment: Moment) -> UInt32 {
-            timeline.time(of: moment).map { max(1, UInt32(clamping: $0.microseconds)) } ?? 0
+        timeline.eachMilestone { moment, time in
+            let time = max(1, UInt32(clamping: time.microseconds))
+            switch moment {
+            case .planned: planned = time
+            case .executed: executed = time
+            case .contact: contact = time
+            case .ready: ready = time
+            default: break
+            }
         }
-        planned = code(.planned)
-        executed = code(.executed)
-        contact = code(.contact)
-        ready = code(.ready)
     }
 
     /// The milestones that the launch reached, each with the time since the launch began.

@@ -12,7 +12,7 @@ package import Varlink
 
 /// Records every event in one place: for `torpor events`, for the history in the store, and for torpord's log with
 /// the fields of the journal.
-package final class Recorder {
+public final class Recorder {
     private unowned(unsafe) let engine: Engine
     private let keepEvent: (StoredEvent) -> Void
     package let log: DaemonLog
@@ -64,23 +64,22 @@ package final class Recorder {
         details: JSON = .emptyObject,
         fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
-        let run = app.map { Int64(incarnation ?? engine.machine($0.id).incarnation) }
+        let run = app.map { Int64(incarnation ?? engine.coordinator[$0.id].incarnation) }
         func bounded(_ text: String) -> String {
             app == nil ? text : Readable.bounded(text, to: Self.longestText)
         }
-        let record = events.append(
-            EventRecord(
-                at: Clock.realtimeMicroseconds(),
-                app: app?.name,
-                incarnation: run,
-                kind: kind.category,
-                from: from,
-                to: to,
-                text: bounded(text),
-                reason: reason.map(bounded),
-                details: details
-            )
+        var record = EventRecord(
+            at: Clock.realtimeMicroseconds(),
+            app: app?.name,
+            incarnation: run,
+            kind: kind.category,
+            from: from,
+            to: to,
+            text: bounded(text),
+            reason: reason.map(bounded),
+            details: details
         )
+        events.append(&record)
         keepEvent(StoredEvent(record))
         counters.noted(kind, from: from, to: to, reason: reason)
         if kind == .launched { app?.counters.launches &+= 1 }
@@ -110,14 +109,14 @@ package final class Recorder {
     ) -> [(name: String, value: String)] {
         var fields = [(name: "MESSAGE_ID", value: kind.rawValue), ("TORPOR_EVENT", kind.category)]
         if let app {
-            let machine = engine.machine(app.id)
+            let state = engine.coordinator[app.id].state
             fields.append(("TORPOR_APP", app.name))
             if let run = record.incarnation, run > 0 { fields.append(("TORPOR_INCARNATION", "\(run)")) }
             if kind == .changing {
-                fields.append(("TORPOR_STATE", machine.state.rawValue))
+                fields.append(("TORPOR_STATE", state.rawValue))
                 fields.append(("TORPOR_TRANSITION", record.to ?? ""))
             } else {
-                fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
+                fields.append(("TORPOR_STATE", record.to ?? state.rawValue))
             }
             // From OBJECT_PID, the journal derives further fields about the process, such as its unit.
             if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
@@ -162,7 +161,7 @@ package final class Recorder {
     package func countTransitions(_ outputs: [AppAction]) {
         for output in outputs {
             let app = engine.apps[output.app]
-            let transition = engine.machine(output.app).transition
+            let transition = engine.coordinator[output.app].transition
             guard transition != app.counted else { continue }
             let now = Clock.monotonic()
             if let counted = app.counted { counters.finished(counted, after: now - app.countedSince) }

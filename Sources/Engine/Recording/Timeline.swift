@@ -88,6 +88,14 @@ package struct Timeline {
         return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
     }
 
+    /// Calls `body` with each milestone that the incarnation has reached, and its time since the start of the launch.
+    func eachMilestone(_ body: (Moment, Duration) -> Void) {
+        for entry in entries where entry & 0xff <= UInt64(MomentCode.lastMilestone) {
+            guard let moment = MomentCode.decode(UInt16(entry & 0xffff)) else { continue }
+            body(moment, .microseconds(Int64(entry >> 16)))
+        }
+    }
+
     /// When the app was sent its first message, measured from the start of the launch; nil if it was sent none.
     package var firstMessage: Duration? {
         entries.first { $0 & 0xff == UInt64(MomentCode.told) }.map { .microseconds(Int64($0 >> 16)) }

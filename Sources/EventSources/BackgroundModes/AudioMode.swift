@@ -59,13 +59,13 @@ package final class AudioMode: EventRoom, EventSource {
     package func added(_ app: AppRuntime) { touched(app) }
 
     package func concerns(_ app: AppRuntime) -> Bool {
-        hasMode(app) || followed[app.id] != nil || machine(app.id).modes.contains(.audio)
+        hasMode(app) || followed[app.id] != nil || coordinator[app.id].modes.contains(.audio)
     }
 
     package func touched(_ app: AppRuntime) {
         let id = app.id
         guard hasMode(app) else {
-            if followed[id] != nil || machine(id).modes.contains(.audio) { drop(id) }
+            if followed[id] != nil || coordinator[id].modes.contains(.audio) { drop(id) }
             return
         }
         let machine = machine(id)
@@ -94,7 +94,7 @@ package final class AudioMode: EventRoom, EventSource {
     /// app needs no check, calls `stop` at once.
     package func look(before app: AppRuntime, _ stop: @escaping () -> Void) {
         let id = app.id
-        guard hasMode(app), !machine(id).isForced else { return stop() }
+        guard hasMode(app), !coordinator[id].isForced else { return stop() }
         followed[id, default: Following()].stop = stop
         ask { [weak self] playing in self?.found(playing, askedBefore: id) }
     }

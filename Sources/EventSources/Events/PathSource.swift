@@ -36,6 +36,11 @@ package final class PathSource: EventRoom, EventSource {
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// Changes while the app ran, of triggers with `rerun`: they launch it once more when it has ended.
     private var missed: [AppID: [String: WakeEvent]] = [:]
+    /// The texts of such events that an earlier torpord has left, by the keys of their triggers, until these are
+    /// watched.
+    private var inherited: [String: String] = [:]
+    /// The events of triggers with `rerun` that the record has for the next torpord.
+    private var keptNotes: [String: String] = [:]
     /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
     /// Recent changes of files. They are not reported yet, because more writes may follow at once.
@@ -49,6 +54,8 @@ package final class PathSource: EventRoom, EventSource {
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
+    /// What to call once every place is watched.
+    private var awaiting: [() -> Void] = []
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
     /// When an error about a path was last logged. At most one error per path is logged in 60 s, so that apps cannot
@@ -86,6 +93,7 @@ package final class PathSource: EventRoom, EventSource {
     }
 
     private func place() {
+        defer { tellComplete() }
         var places: [String: Place] = [:]
         meanings = [:]
         var now: [AppID: (keys: [String], isAlive: Bool)] = [:]
@@ -124,6 +132,43 @@ package final class PathSource: EventRoom, EventSource {
         guard watcher != nil || !places.isEmpty else { return }
         start()
         watcher?.watch(places)
+        adoptInherited()
+    }
+
+    /// Adopts the events of triggers with `rerun` that an earlier torpord has left: the app is launched once more when
+    /// it has ended, or now, if it ended while no torpord ran.
+    private func adoptInherited() {
+        guard !inherited.isEmpty else { return }
+        let configured = Set(triggered.values.flatMap(\.keys))
+        inherited = inherited.filter { configured.contains($0.key) }
+        for (key, text) in inherited {
+            guard case .trigger(let id, let trigger) = meanings[key] else { continue }
+            inherited[key] = nil
+            guard trigger.reruns else { continue }
+            let event = WakeEvent(.path, trigger.name, text, wake: trigger.wake.wake(), at: now)
+            if isAlive(apps[id]) {
+                missed[id, default: [:]][key] = event
+            } else {
+                heldBack[id, default: [:]][key] = event
+                engine.whenStarted { [weak self, weak app = apps[id]] in if let app { self?.touched(app) } }
+            }
+        }
+        rememberNotes()
+    }
+
+    /// The events that must not be lost if torpord is replaced: nothing that the next one finds at the paths tells that
+    /// they have not launched their app yet.
+    private var notes: [String: String] {
+        var notes = inherited
+        for (key, event) in [missed, heldBack].flatMap(\.values).joined() {
+            if case .trigger(_, let trigger) = meanings[key], trigger.reruns { notes[key] = event.text }
+        }
+        return notes
+    }
+
+    private func rememberNotes() {
+        if missed.isEmpty, heldBack.isEmpty, keptNotes.isEmpty { return }
+        if notes != keptNotes { remember() }
     }
 
     /// The account whose rights are used to access the app's files; nil for torpord's own user.
@@ -162,6 +207,23 @@ package final class PathSource: EventRoom, EventSource {
             placeSoon()
         }
         remember()
+        tellComplete()
+    }
+
+    /// Calls `body` once every path in the configuration is watched, so that no later change is missed. That may never
+    /// be, if a disk or a directory service does not answer.
+    package func whenComplete(_ body: @escaping () -> Void) {
+        awaiting.append(body)
+        tellComplete()
+    }
+
+    private func tellComplete() {
+        guard !awaiting.isEmpty, !isPlacing, !lookedUp.contains(where: { accounts[$0] == nil }),
+            watcher?.isComplete ?? true
+        else { return }
+        let all = awaiting
+        awaiting = []
+        for body in all { body() }
     }
 
     private func placeSoon() {
@@ -205,9 +267,15 @@ package final class PathSource: EventRoom, EventSource {
     private func start() {
         guard watcher == nil else { return }
         do throws(Errno) {
-            let made = try PathWatcher(loop, remembered: kept.bytes ?? [])
+            let remembered = kept.bytes ?? []
+            let made = try PathWatcher(loop, remembered: remembered)
+            inherited = PathWatcher.notes(in: remembered)
+            keptNotes = inherited
             made.onNews = { [weak self] in self?.heard($0) }
-            made.onRemember = { [weak self] in self?.remember() }
+            made.onRemember = { [weak self] in
+                self?.remember()
+                self?.tellComplete()
+            }
             watcher = made
         } catch {
             log.warning(
@@ -223,10 +291,9 @@ package final class PathSource: EventRoom, EventSource {
     /// Stores for the next torpord what was found at each path. Waits until all changes are reported, because the next
     /// torpord would not notice an unreported change.
     private func remember() {
-        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
-            return
-        }
-        kept.keep(bytes)
+        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let watcher else { return }
+        keptNotes = notes
+        kept.keep(watcher.remembered(with: keptNotes))
     }
 
     private func heard(_ all: [PathNews]) {
@@ -350,6 +417,7 @@ package final class PathSource: EventRoom, EventSource {
 
     package func touched(_ app: AppRuntime) {
         guard let entry = triggered[app.id] else { return }
+        defer { rememberNotes() }
         let isAlive = isAlive(app)
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive
@@ -396,27 +464,6 @@ package final class PathSource: EventRoom, EventSource {
 extension AppSpecification {
     fileprivate var hasWatchedFiles: Bool {
         !self.paths.isEmpty || !self.settingsFiles.isEmpty || !self.identityFiles.isEmpty
-    }
-}
-
-extension PathTrigger.Condition {
-    /// Which changes at the path must be watched for this condition.
-    fileprivate var interest: Place.Interest {
-        switch self {
-        case .exists: .existence
-        case .changed: .changes
-        case .modified: .writes
-        case .notEmpty: .entries
-        }
-    }
-
-    /// What happened at the path, as a text for the log and the history.
-    fileprivate func text(_ path: String) -> String {
-        switch self {
-        case .exists: "the existence of \(path)"
-        case .changed, .modified: "a change of \(path)"
-        case .notEmpty: "something in \(path)"
-        }
     }
 }
 

@@ -15,23 +15,31 @@ extension File {
     }
 
     /// The same for a path that is not in a `String`.
+    ///
+    /// - Parameter size: the buffer's size in bytes. Content of up to half of it takes one read(2).
     static func withKernelFile<T>(
         at path: UnsafePointer<CChar>,
         limit: Int = 1 << 20,
+        buffer size: Int = 4096,
         _ body: (UnsafeRawBufferPointer) -> T
     ) throws(Errno) -> T {
         let raw = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
         defer { Glibc.close(raw) }
-        return try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer throws(Errno) -> T in
+        return try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) -> T in
             let count = try call { Glibc.read(raw, buffer.baseAddress, buffer.count) }
             let start = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // A read returns less than the buffer's size only at the end of the file, or if the next line does not fit.
-            // A line is never longer than half the buffer, so if half the buffer is free, the file has ended.
+            // A read returns less than the buffer's size only at the end of the file, or if the next line does not fit
+            // into the kernel's own buffer, a page. A line is never longer than half a page, so if half the buffer is
+            // free, the file has ended.
             if count <= buffer.count / 2 { return body(start) }
             let content = [UInt8](start) + (try read(descriptor: raw, limit: limit))
             return content.withUnsafeBytes(body)
         }
     }
+
+    /// The size of a buffer for the short files of a process, such as `stat`. Swift takes buffers of up to this size from
+    /// the stack.
+    static let shortFile = 1024
 
     /// Writes to an existing file with one write(2), as control files in /proc, /sys and cgroups need.
     public static func writeControl(_ path: String, _ text: String) throws(Errno) {

@@ -122,22 +122,9 @@ public enum ProcFS {
     }
 
     private static func statFile(_ path: UnsafePointer<CChar>) throws(Errno) -> ProcessStat {
-        let stat = try withShortFile(path) { ProcessStat(parsing: $0) }
+        let stat = try File.withKernelFile(at: path, buffer: File.shortFile) { ProcessStat(parsing: $0) }
         guard let stat else { throw .noSuchProcess }
         return stat
-    }
-
-    /// Reads a file of at most 1,000 bytes with one read(2), as the kernel writes most files of a process.
-    static func withShortFile<T>(
-        _ path: UnsafePointer<CChar>,
-        _ body: (UnsafeRawBufferPointer) -> T
-    ) throws(Errno) -> T {
-        let fd = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
-        defer { Glibc.close(fd) }
-        return try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer throws(Errno) -> T in
-            let count = try call { Glibc.read(fd, buffer.baseAddress, buffer.count) }
-            return body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        }
     }
 
     /// The ids of a process's threads.
@@ -271,18 +258,17 @@ public enum ProcFS {
 
     /// The signals pending for a thread or its process: bit n−1 stands for signal n.
     public static func pendingSignals(_ pid: Int32, task: Int32? = nil) throws(Errno) -> UInt64 {
-        var result: UInt64 = 0
-        for name in ["SigPnd", "ShdPnd"] {
-            result |= try statusField(pid, name, task: task).flatMap { UInt64($0, radix: 16) } ?? 0
-        }
-        return result
+        let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"
+        let text = try File.read(path)
+        return ["SigPnd", "ShdPnd"].reduce(0) { $0 | (field($1, of: text).flatMap { UInt64($0, radix: 16) } ?? 0) }
     }
 
     /// Whether a signal has its default action in a process: the process has no handler for the signal, and its main
     /// thread neither blocks nor ignores the signal. Throws ESRCH or ENOENT if the process has ended.
     public static func leavesToDefault(_ number: Int32, _ pid: Int32) throws(Errno) -> Bool {
+        let text = try File.read("/proc/\(pid)/status")
         for name in ["SigCgt", "SigBlk", "SigIgn"] {
-            let mask = try statusField(pid, name).flatMap { UInt64($0, radix: 16) } ?? 0
+            let mask = field(name, of: text).flatMap { UInt64($0, radix: 16) } ?? 0
             if mask >> UInt64(number - 1) & 1 != 0 { return false }
         }
         return true

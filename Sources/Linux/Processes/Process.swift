@@ -11,7 +11,12 @@ public enum ThisProcess {
     public static func companion(_ name: String, variable: String? = nil) -> String? {
         if let variable, let path = environment(variable), File.isExecutable(path) { return path }
         guard let own = executable, let directory = File.parent(of: own) else { return nil }
-        return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
+        return companions(name, of: directory).first(where: File.isExecutable)
+    }
+
+    /// Where a helper of the programs in a folder may be.
+    public static func companions(_ name: String, of folder: String) -> [String] {
+        [folder + "/" + name, folder + "/../libexec/torpor/" + name]
     }
 
     /// This process's pid.

@@ -92,7 +92,7 @@ extension ProcFS {
     /// The number that is the last word of the first line of a process's file; nil if the word is no number.
     private static func number(in file: StaticString, of pid: Int32) throws(Errno) -> Int128? {
         try ProcPath.with(pid, file) { path throws(Errno) in
-            try withShortFile(path) { number(atEndOf: $0) }
+            try File.withKernelFile(at: path, buffer: File.shortFile) { number(atEndOf: $0) }
         }
     }
 

@@ -260,9 +260,11 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path. This is also true if the connection fails for a reason such as
-    /// a full backlog.
+    /// Whether a process serves the socket at the path. Asks the kernel first, because a connection would wake a program
+    /// that sleeps, again at each attempt. Connects only if the kernel knows of none, as with one in another network
+    /// namespace. This is also true if the connection fails for a reason such as a full backlog.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
+        if kind != .datagram, UnixSocketReading.listens(at: path) { return true }
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
             return true

@@ -49,6 +49,21 @@ public final class UnixSocketReading {
         return true
     }
 
+    /// Whether a stream or seqpacket socket of this network namespace listens at a path, as far as the kernel's
+    /// diagnostics tell within 20 ms: they may know the file of a stacked file system by other numbers. Unlike a
+    /// connection, this wakes nobody, and gives no program a client that says nothing.
+    static func listens(at path: String) -> Bool {
+        guard let status = try? File.status(path), let reading = try? UnixSocketReading(),
+            (try? reading.read(until: Clock.monotonic() + .milliseconds(20))) != nil
+        else { return false }
+        // The kernel's own form of a device number: 12 bits of the major number, and 20 of the minor one.
+        let device = status.device
+        let major = device >> 8 & 0xfff
+        let minor = device & 0xff | device >> 12 & 0xfff00
+        let file = (major << 20 | minor) << 32 | status.inode & 0xffff_ffff
+        return reading.sockets.contains { $0.listens && $0.address.file == file }
+    }
+
     /// Reads one part of the kernel's answer. Returns true if it was the last part.
     private func takePiece() throws(Errno) -> Bool {
         try withUnsafeTemporaryAllocation(of: tlx_socket_queue.self, capacity: Int(tlx_queue_piece)) {

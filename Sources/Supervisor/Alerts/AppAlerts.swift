@@ -165,6 +165,9 @@ package final class AppAlerts: Room, LifecycleObserver {
         for name in badges.keys { saveBadge(of: name) }
     }
 
+    /// How many alerts the app has: those that are shown, and those whose time has not come.
+    package func count(of app: AppRuntime) -> Int { table.alerts(of: app.name).count }
+
     package func forget(_ app: AppRuntime) {
         for alert in table.alerts(of: app.name) { close(alert.number) }
         if badges.removeValue(forKey: app.name) != nil { shownOn?.badge(Self.entry(of: app.name), 0) }

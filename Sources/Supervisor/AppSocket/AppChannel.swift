@@ -42,6 +42,8 @@ final class AppChannel {
         let pid: Int32
         /// The number of the last message that was sent to the delegate.
         var sent: UInt32 = 0
+        /// Watches the process; nil if it is the app's main process, whose end ends the app.
+        var watch: DelegateWatch?
     }
 
     /// What a background task belongs to. When the owner is gone, the task ends.

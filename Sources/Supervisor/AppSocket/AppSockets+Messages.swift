@@ -26,7 +26,7 @@ extension AppSockets {
                 guard hearsByChannel(output.app) else { continue }
                 // Queue URLs before this message, so that the app gets them before it becomes active.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
-                let isAwaited = coordinator.machine(output.app).awaitedMessage == message
+                let isAwaited = coordinator[output.app].awaitedMessage == message
                 addBeforeMail(message, isAwaited: isAwaited, to: app)
                 // Queue the app's mail, so that the app gets it right after `resumed` and before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
@@ -80,8 +80,8 @@ extension AppSockets {
 
     /// Whether the app receives messages on its socket, now or once it has connected.
     func hearsByChannel(_ app: AppID) -> Bool {
-        let machine = coordinator.machine(app)
-        return machine.hasDelegate || machine.rules.readiness == .delegate && machine.transition == .launching
+        coordinator[app].hasDelegate
+            || coordinator[app].rules.readiness == .delegate && coordinator[app].transition == .launching
     }
 
     /// Sets mail aside that a delegate does not answer but closes its connection, each time it is told it. Without a

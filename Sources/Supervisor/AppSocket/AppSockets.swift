@@ -98,6 +98,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                     + "answered: end each message with a NUL byte"
             )
         }
+        server.foreign = { [unowned self, unowned app] peer in
+            self.note(
+                app,
+                .unheard,
+                text: "process \(peer.pid) sent something to its app socket that is no JSON object, and gets no "
+                    + "answer: the socket speaks Varlink, JSON objects with a NUL byte behind each"
+            )
+        }
         server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
     }
 
@@ -165,7 +173,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .canOpen(let scheme): canOpen(scheme, reply, app)
             case .take(let request):
                 supervisor.persistence.whenLoaded { [self] in
-                    reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])
+                    let mail = supervisor.mailboxes.take(request, app)
+                    let left = supervisor.mailboxes.waiting(for: app).count { !$0.isInFlight }
+                    let isMore = left > (request.keep ? mail.count : 0)
+                    reply.send(["mail": .array(mail.map(\.json)), "more": .bool(isMore)])
                 }
             case .settings:
                 supervisor.persistence.whenLoaded { [self] in
@@ -305,14 +316,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     /// The launch options that the delegate of the current incarnation gets.
     func launchOptions(of app: AppRuntime) -> JSON {
-        LaunchEnvironment.options(
-            coordinator.machine(app.id).launchOrder,
+        LaunchOptions(
+            order: coordinator[app.id].launchOrder,
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
             restoredState: stateOffered(to: app)?.path,
             data: supervisor.dataFolders.launch(of: app),
             scene: supervisor.scenes.session(of: app)
-        )
+        ).json
     }
 
     /// The saved state that was offered to the current launch; nil if none was offered, or if it no longer exists.
@@ -352,8 +363,11 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
         let channel = channel(of: app)
         // Refuse a second delegate, since two connected delegates would take messages from each other. If the same
-        // process reconnects, or has called execve, its earlier connection is closed already.
-        if let there = channel.delegate, !there.reply.isClosed,
+        // process reconnects, or has called execve, its earlier connection is closed already. If it has ended, a
+        // process that it has forked may keep its connections open.
+        if let ended = channel.delegate, ended.pid != peer.pid, ended.watch?.hasEnded ?? false {
+            app.server?.closeConnections(of: ended.pid)
+        } else if let there = channel.delegate, !there.reply.isClosed,
             app.server?.isConnected(there.reply.connection) == true
         {
             let sentence =
@@ -375,6 +389,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             pid: peer.pid,
             sent: UInt32(clamping: max(0, min(after, Int64(channel.lastID))))
         )
+        watchDelegate(of: app)
         if let earlier, !earlier.isClosed { app.server?.close(connection: earlier.connection) }
         if !request.tasks.isEmpty { claim(request.tasks, reply.connection, app) }
         channel.returnTimer = nil
@@ -395,6 +410,27 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         // time.
         let isTimed = coordinator.machine(app.id).messageTime(now: loop.now) != nil
         if !isTimed, messageInWork(of: app) != nil { deliver(.messageSent, to: app.id) }
+    }
+
+    /// Watches the delegate's process. If the process ends, its connections are closed, also those that own its tasks:
+    /// a process that it has forked keeps them open.
+    private func watchDelegate(of app: AppRuntime) {
+        guard let delegate = app.channel?.delegate, let tree = app.run.tree, tree.main.pid != delegate.pid,
+            tree.contains(delegate.pid)
+        else { return }
+        let (pid, connection) = (delegate.pid, delegate.reply.connection)
+        app.channel?.delegate?.watch = DelegateWatch(pid, loop, delay: Self.goneAfter) { [weak self, weak app] in
+            guard let self, let app, app.channel?.delegate?.reply.connection == connection,
+                app.server?.isConnected(connection) == true
+            else { return }
+            note(
+                app,
+                .attached,
+                text: "lost its delegate: process \(pid) has ended, and its connections are closed, which a process "
+                    + "that it has forked held open"
+            )
+            app.server?.closeConnections(of: pid)
+        }
     }
 
     /// Called when a connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the

@@ -45,16 +45,16 @@ extension AppSockets {
     /// Writes the app's tasks and messages to the ledger file if they have changed. If there are none, removes the
     /// file.
     func keepLedger(of app: AppRuntime) {
-        let machine = coordinator.machine(app.id)
         let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
-        let isEmpty = !machine.isHeld && messages.isEmpty && machine.sceneMachines.isEmpty
+        let isEmpty =
+            !coordinator[app.id].isHeld && messages.isEmpty && coordinator[app.id].sceneMachines.isEmpty
         guard !isEmpty || app.ledger != nil else { return }
         if isEmpty {
             app.ledger = nil
             try? File.remove(ledgerPath(of: app))
             return
         }
-        let bytes = ledger(of: app, machine, messages).json.serialised()
+        let bytes = ledger(of: app, coordinator.machine(app.id), messages).json.serialised()
         guard bytes != app.ledger else { return }
         do throws(Errno) {
             try File.makeDirectories(supervisor.runtime.directory(of: app))

@@ -47,9 +47,16 @@ extension Supervisor {
 
     private func deafness(of app: AppRuntime, _ outline: AppOutline) -> String? {
         if let hang = hang(of: app) { return hang }
-        // After a change of the supervisor, the delegate has time to connect again.
-        guard outline.lacksDelegate, app.channel?.delegate == nil, app.channel?.returnTimer == nil else { return nil }
+        guard lacksDelegate(app, outline) else { return nil }
         return "has no delegate any more, so that it gets no messages: ‘torpor restart \(app.name)’ launches it again"
+    }
+
+    /// Whether the app runs and is ready by its delegate, which is gone.
+    package func lacksDelegate(_ app: AppRuntime) -> Bool { lacksDelegate(app, coordinator.outline(app.id)) }
+
+    private func lacksDelegate(_ app: AppRuntime, _ outline: AppOutline) -> Bool {
+        // After a change of the supervisor, the delegate has time to connect again.
+        outline.lacksDelegate && app.channel?.delegate == nil && app.channel?.returnTimer == nil
     }
 
     /// Why the app is up but not well, as far as its answers show; a sentence without its subject, nil if it is well.

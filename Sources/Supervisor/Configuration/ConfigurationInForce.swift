@@ -107,16 +107,34 @@ package final class ConfigurationInForce: Room {
 
     /// Writes the configuration's texts to the path where the next torpord reads them.
     func keepForNext() {
+        let texts = configuration.sources.encoded()
         do throws(Errno) {
-            try File.replace(runtime.configuration, configuration.sources.encoded(), mode: 0o600)
-            let file = try File.open(runtime.configuration, .read)
-            self.file = file
-            keeper.holdQuietly(DescriptorName.configuration, file.raw)
+            try File.replace(runtime.configuration, texts, mode: 0o600)
+            hold(try File.open(runtime.configuration, .read))
         } catch {
-            log.error(
-                "cannot write \(runtime.configuration) (\(error)): if torpord dies, the next one reads the "
-                    + "configuration on disk"
-            )
+            keepInMemory(texts, instead: error)
         }
+    }
+
+    /// Keeps the texts in memory that is no file's, since the directory is full or cannot be written. What lies there is
+    /// older, and would take away apps that were added since.
+    private func keepInMemory(_ texts: [UInt8], instead error: Errno) {
+        try? File.remove(runtime.configuration)
+        let problem = "cannot write \(runtime.configuration) (\(error))"
+        do throws(Errno) {
+            let memory = try Memory.file(named: "configuration")
+            try File.write(memory.raw, at: 0, texts)
+            hold(memory)
+            log.warning("\(problem): torpor-keeper keeps it in memory; if that dies too, the one on disk is read")
+        } catch {
+            file = nil
+            keeper.release(DescriptorName.configuration)
+            log.error("\(problem), nor keep it in memory (\(error)): if torpord dies, the one on disk is read")
+        }
+    }
+
+    private func hold(_ file: Descriptor) {
+        self.file = file
+        keeper.holdQuietly(DescriptorName.configuration, file.raw)
     }
 }

@@ -3,6 +3,7 @@
 import Archives
 import Configuration
 package import Engine
+import EventLoop
 import Lifecycle
 import Linux
 import Notify
@@ -135,7 +136,34 @@ package final class Containers: ShellRoom {
         }
         app.run.container = run
         supervisor.record(app)
+        if app.run.profileState != nil { watchEnd(of: app) }
         supervisor.launcher.startProbe(app)
+    }
+
+    /// Watches the first process of the app's container, if the container runs and is not watched yet. Called when the
+    /// app gets the resource profile of a state.
+    ///
+    /// When that process has ended, conmon starts a podman that cleans up, in the session and the cgroup of the app.
+    /// That podman holds locks for which every other podman of the user waits. With the share of a suspended app it
+    /// would take minutes on a busy machine, so the app gets the profile of an active one from then on. torpor-container
+    /// ends only after that podman, and is too late for this.
+    func watchEnd(of app: AppRuntime) {
+        guard app.run.firstSource == nil, isRunning(app) == true, let tree = app.run.tree else { return }
+        do throws(Errno) {
+            guard let pidfd = try tree.openFirstInContainer() else { return containerEnded(app) }
+            let source = try loop.watch(pidfd.raw, .readable) { [weak self, weak app] _ in
+                if let self, let app { self.containerEnded(app) }
+            }
+            app.run.firstSource = (pidfd, source)
+        } catch {
+            log.debug("\(app.name): the end of its container is noticed late (\(error))")
+        }
+    }
+
+    private func containerEnded(_ app: AppRuntime) {
+        app.run.firstSource?.source?.cancel()
+        app.run.firstSource = (nil, nil)
+        if app.run.profileState != nil { supervisor.shares.raiseToCleanUp(app) }
     }
 
     /// How far the pull of the app's image is, as in `pulling nginx: 2 layers copied`; nil while none is under way.
@@ -283,3 +311,17 @@ extension Incarnation {
 }
 
 private enum LostNetworkSlot: Slot { typealias Value = String }
+
+extension Incarnation {
+    /// The first process of the app's container and the watch for its end; both nil after its end. Nil if it is not
+    /// watched.
+    fileprivate var firstSource: (pidfd: Descriptor?, source: IOSource?)? {
+        get { slots[FirstSourceSlot.self] }
+        set { slots[FirstSourceSlot.self] = newValue }
+    }
+
+    /// Whether the container has ended, so that podman cleans up, and the app keeps its present resource profile.
+    var containerHasEnded: Bool { firstSource.map { $0.pidfd == nil } ?? false }
+}
+
+private enum FirstSourceSlot: Slot { typealias Value = (pidfd: Descriptor?, source: IOSource?) }

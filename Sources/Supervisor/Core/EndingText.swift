@@ -48,7 +48,7 @@ enum EndingText {
     /// Describes in words how the app ended, for the log, the history and the report. `failing`: if torpord terminated
     /// the app because it failed to do something, what that was. `remains`: how many of the app's processes were left
     /// when the main process had ended. `failedInSandbox`: the app's name if the app runs in a sandbox and failed soon
-    /// after its launch. `bound`: the limit or rule of the app for which the kernel ended it.
+    /// after its launch. `bound`: the limit or rule of the app for which a signal ended it.
     static func describe(
         _ ending: Ending,
         failing: String?,

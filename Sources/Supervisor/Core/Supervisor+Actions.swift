@@ -124,6 +124,7 @@ extension Supervisor: ActionPerformer {
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
         trace(app, .told(message))
+        app.run.signalled[number] = message
         if (try? app.run.tree?.signal(number, toAll: false)) != nil { app.run.told = number }
     }
 

@@ -211,7 +211,7 @@ extension Supervisor {
         return app.run.launchedAt.map { loop.now - $0 < app.specification.rules.backoff.stableAfter } ?? false
     }
 
-    /// The app's limit or rule for which the kernel has ended it by a signal, as a sentence; nil if none is known.
+    /// The app's limit or rule for which a signal has ended it, as a sentence; nil if none is known.
     private func reachedBound(_ app: AppRuntime, _ ending: Ending) -> String? {
         guard case .signaled(let signal, _) = ending.cause, app.specification.container == nil else { return nil }
         switch Signal.name(signal) {
@@ -224,7 +224,10 @@ extension Supervisor {
         case "SIGSYS":
             guard app.specification.sandbox.mode != nil else { return nil }
             return "a sandbox ends programs for another architecture (32-bit) like this"
-        default: return nil
+        case let name:
+            guard ending.reason == .signal, let message = app.run.signalled[signal] else { return nil }
+            return "torpord had told it \(message.rawValue) by \(name), which ends a program without a handler: "
+                + "install handlers before the program is ready (READY=1)"
         }
     }
 

@@ -188,8 +188,9 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// How many descriptors each app needs: two sockets, a FIFO, a pidfd, and one for descriptors that the app stores.
-    private static let descriptorsAnApp = 5
+    /// How many descriptors each app needs: two sockets, a FIFO, pidfds of its main process and of its delegate, and one
+    /// for descriptors that the app stores.
+    private static let descriptorsAnApp = 6
 
     /// Runs until every app is gone after a signal or the end of the main app. Returns the exit status.
     package func run() throws(StartError) -> Int32 {
@@ -202,6 +203,7 @@ package final class Supervisor: Room {
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onHoldRefused = { [weak self] name, error in
             self?.log.warning("the keeper cannot hold \(name): \(error)")
+            if error == .resourceBusy { self?.notifySockets.pauseStores() }
         }
         keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
         keeper.onLaunched = { [weak self] in self?.takeover.launchedForPredecessor($0, $1, $2) }

@@ -244,20 +244,21 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// Saves the app's row if it has changed.
     package func keep(_ app: AppRuntime) {
         guard isRemembered else { return }
-        let machine = coordinator.machine(app.id)
-        let known = machine.remembered
+        let known = coordinator[app.id].remembered
         var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
         // A user had stopped the app, but it was launched again because another app requires it, so the stop no longer
         // counts.
-        if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
+        if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning,
+            coordinator[app.id].goal != .notRunning
+        {
             kept.goalOfPerson = nil
             app.kept.goalOfPerson = nil
         }
         row.goal = kept.goalOfPerson?.rawValue
-        row.isStopped = machine.isStopped
-        row.isForceQuit = machine.isForceQuit
+        row.isStopped = coordinator[app.id].isStopped
+        row.isForceQuit = coordinator[app.id].isForceQuit
         row.isFailed = known.failed
         row.restarts = Int64(known.restarts)
         row.attempt = Int64(known.attempt)
@@ -370,7 +371,8 @@ extension Retention {
     package init(_ supervisor: SupervisorSpecification) {
         self.init(
             maxAge: supervisor.historyMaxAge?.microseconds,
-            maxCount: Int64(clamping: supervisor.historyMaxCount)
+            maxCount: Int64(clamping: supervisor.historyMaxCount),
+            maxBytes: supervisor.historyMaxSize.map { Int64(clamping: $0) }
         )
     }
 }

@@ -2,12 +2,8 @@
 
 import Configuration
 import Engine
-import EventSources
-import Lifecycle
 import Linux
-import Mailbox
 import Processes
-import Varlink
 
 /// The environment variables of an app.
 struct LaunchEnvironment {
@@ -79,42 +75,6 @@ struct LaunchEnvironment {
                 }
             }
         }
-    }
-
-    /// The content of `TORPOR_LAUNCH_OPTIONS`.
-    static func options(
-        _ order: LaunchOrder,
-        event: WakeEvent?,
-        url: String?,
-        restoredState: String?,
-        data: DataLaunch?,
-        scene: SceneSession?
-    ) -> JSON {
-        [
-            "reason": .string(order.reason.rawValue),
-            "foreground": .bool(order.foreground),
-            "incarnation": .int(Int64(order.incarnation)),
-            "previous_termination": .optional(order.previousEnding?.rawValue),
-            "event": event?.json ?? .null,
-            "payload": payload(of: event),
-            "url": .optional(url),
-            "restored_state": .optional(restoredState),
-            "first_launch": data.map { .bool($0.isFirst) } ?? .null,
-            "updated_from": .optional(data?.updatedFrom),
-            "scene": .optional(scene?.name),
-            "session": scene?.options ?? .null,
-        ]
-    }
-}
-
-extension LaunchEnvironment {
-    /// The longest payload in the environment, in bytes. execve(2) limits a variable to 128 KiB. The app must fetch a
-    /// larger payload from its mailbox.
-    private static let longestPayload = 32 << 10
-
-    private static func payload(of event: WakeEvent?) -> JSON {
-        guard let payload = event?.mail?.payload, payload.serialised().count <= longestPayload else { return .null }
-        return payload
     }
 }
 

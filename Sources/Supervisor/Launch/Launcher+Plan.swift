@@ -85,7 +85,8 @@ extension Launcher {
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }
-        let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
+        var data = supervisor.dataFolders.variables(of: app)
+        data.merge(supervisor.protection.variables(of: app)) { $1 }
         // Set TMPDIR first, so that environment files and the configuration can override it.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
@@ -103,18 +104,17 @@ extension Launcher {
         variables["TORPOR_APP"] = app.name
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
-        let options = LaunchEnvironment.options(
-            order,
+        let scene = supervisor.scenes.session(of: app)
+        let options = LaunchOptions(
+            order: order,
             event: app.pendingWake?.event,
             url: supervisor.mailboxes.url(for: app),
             restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path,
             data: supervisor.dataFolders.launch(of: app),
-            scene: supervisor.scenes.session(of: app)
+            scene: scene
         )
-        if let options = supervisor.scenes.session(of: app)?.options, options != .null {
-            variables["TORPOR_SESSION"] = String(wire: options.serialised())
-        }
-        variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
+        if let session = scene?.options, session != .null { variables["TORPOR_SESSION"] = session.description }
+        variables["TORPOR_LAUNCH_OPTIONS"] = options.text
         variables["TORPOR_APP_SOCKET"] = app.server?.path
         variables["TORPOR_STATE_DIRECTORY"] = supervisor.savedStates.stateDirectory(of: app)
         if !specification.declaredSettings.isEmpty {

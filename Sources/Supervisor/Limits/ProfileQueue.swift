@@ -139,15 +139,15 @@ package final class Shares: ShellRoom, LifecycleObserver {
     /// that is launched gets its profile when it is ready. A oneshot does its work during the launch, so it gets the
     /// profile of its state at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
-        let machine = coordinator.machine(app.id)
-        guard app.run.exitRecord == nil else { return nil }
-        switch machine.transition {
+        guard app.run.exitRecord == nil, !app.run.containerHasEnded else { return nil }
+        let state = coordinator[app.id].state
+        switch coordinator[app.id].transition {
         case nil:
-            if let advised = app.run.advisedProfile, advised.state == machine.state { return advised.profile }
-            return machine.state == .notRunning ? nil : machine.state
+            if let advised = app.run.advisedProfile, advised.state == state { return advised.profile }
+            return state == .notRunning ? nil : state
         case .launching:
             guard app.specification.rules.isOneshot else { return nil }
-            return machine.state == .inactive ? .active : machine.state
+            return state == .inactive ? .active : state
         case .activating, .deactivating, .enteringBackground, .enteringForeground, .suspending, .resuming,
             .terminating:
             return nil
@@ -165,14 +165,25 @@ package final class Shares: ShellRoom, LifecycleObserver {
     /// foreground.
     func raiseProfile(_ app: AppRuntime) {
         guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
-        let machine = coordinator.machine(app.id)
         let wanted: AppState =
-            switch machine.goal {
+            switch coordinator[app.id].goal {
             case .active: .active
             case .inactive: .inactive
             case .background, .suspended, .notRunning: .background
             }
         if wanted.share > present.share { give(app, wanted) }
+    }
+
+    /// Gives an app that is ending at least the share of the processors that it has when it is active.
+    func raiseToEnd(_ app: AppRuntime) {
+        app.run.tree?.raiseProcessorShare(to: app.specification.profile(in: .active))
+    }
+
+    /// Gives an app the profile of an active one while podman cleans up after its container. That podman may be starting
+    /// just now, so that this misses a thread of it: a second time reaches that.
+    func raiseToCleanUp(_ app: AppRuntime) {
+        give(app, .active)
+        profiles.addLater(app.id, loop) { [weak self] id in self?.repeatProfile(id) ?? .nothing }
     }
 
     /// Applies a state's profile to an app as far as possible; returns what was done and what failed.
@@ -183,6 +194,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         var report = ProfileReport()
         if profile != tree.profile { report = tree.apply(profile) }
         setProfileState(app, state)
+        supervisor.launcher.containers.watchEnd(of: app)
         for failure in report.failures where profiles.tells(failure) {
             log.info(
                 "\(app.name), like others, does not get all of its resource profile: not \(failure.text); "
@@ -217,7 +229,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
     private func setProfileState(_ app: AppRuntime, _ state: AppState) {
         guard app.run.profileState != state else { return }
         app.run.profileState = state
-        supervisor.record(app)
+        supervisor.recordProfile(of: app)
     }
 }
 

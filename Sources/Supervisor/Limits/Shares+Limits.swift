@@ -84,8 +84,7 @@ extension Shares {
 
     private func isToBeLookedAt(_ app: AppRuntime) -> Bool {
         guard app.specification.memoryLimit != nil, app.run.tree != nil, app.run.exitRecord == nil else { return false }
-        let machine = coordinator.machine(app.id)
-        return machine.state != .suspended && machine.transition != .terminating
+        return coordinator[app.id].state != .suspended && coordinator[app.id].transition != .terminating
     }
 
     /// Asks the kernel to report when the app has to wait for memory, if the kernel enforces the app's memory limit.
@@ -141,7 +140,8 @@ extension Shares {
             if isOver {
                 end(app, bytes, limit)
             } else if app.run.isNearLimit == true {
-                if usage.memoryBytes < limit / 100 * Self.calmPercent { calm(app, usage.memoryBytes, limit) }
+                let (isNear, bytes) = tree.exceeds(limit / 100 * Self.calmPercent, usage)
+                if !isNear { calm(app, bytes, limit) }
             } else {
                 let (isNear, bytes) = tree.exceeds(limit / 100 * Self.warningPercent, usage)
                 if isNear { warn(app, bytes, limit) }

@@ -32,13 +32,8 @@ extension LockWatch {
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {
-        let machine = coordinator.machine(id)
-        return isStandingStill(machine) && !machine.isForced && apps[id].run.tree != nil
-            && apps[id].specification.rules.onLock != .ignore
-    }
-
-    private func isStandingStill(_ machine: AppMachine) -> Bool {
-        machine.state == .suspended && machine.transition == nil
+        coordinator[id].state == .suspended && coordinator[id].transition == nil && !coordinator[id].isForced
+            && apps[id].run.tree != nil && apps[id].specification.rules.onLock != .ignore
     }
 
     // MARK: For its report

@@ -28,7 +28,8 @@ extension Mailboxes {
             "type": .string(activity.type), "title": .string(activity.title), "payload": activity.payload,
             "url": .optional(activity.url), "source": .optional(source?.name), "state": .bool(activity.needsState),
         ]
-        let continuation = Self.draft(.continueActivity, payload, sender, key)
+        var continuation = Self.draft(.continueActivity, payload, sender, key)
+        continuation.isOfOtherApp = source.map { $0 !== app } ?? false
         do throws(Mailbox.Refusal) {
             guard case .added(let first) = try add(announcement, for: app) else { return 0 }
             do throws(Mailbox.Refusal) {

@@ -265,7 +265,8 @@ extension Mailboxes {
 
     // MARK: Mailboxes
 
-    /// Lists the app's mail for a user. Mail that the user takes or drops is removed.
+    /// Lists the app's mail for a user, as much as fits into a reply. Mail that the user takes or drops is removed. What
+    /// the user does not get is not taken.
     package func mailbox(_ request: MailboxRequest, of app: AppRuntime, by person: String) -> MailboxStatus {
         let waiting = waiting(for: app)
         let limits = Mailboxes.limits(of: app)
@@ -273,6 +274,10 @@ extension Mailboxes {
         let drop = Set(request.drop)
         if !drop.isEmpty { chosen = waiting.filter { drop.contains($0.id) && !$0.isInFlight } }
         if request.take { chosen = chosen.filter { !$0.isInFlight } }
+        if let after = request.after { chosen = chosen.filter { $0.id > after } }
+        let all = chosen.map { MailInfo($0) }
+        let listed = Self.fitting(all)
+        if request.take { chosen = Array(chosen.prefix(listed.count)) }
         if request.take || !request.drop.isEmpty {
             for mail in chosen { acknowledged(mail.id, by: app) }
             if !chosen.isEmpty {
@@ -287,22 +292,30 @@ extension Mailboxes {
             }
         }
         var status = MailboxStatus(
-            mail: chosen.map { MailInfo($0) },
+            mail: listed,
             limit: Int64(limits.count),
             bytes: Int64(bytes(of: app)),
             bytesLimit: limits.bytes == .max ? nil : Int64(limits.bytes)
         )
         status.unhandled = Int64(unhandled.count(of: app))
+        status.hasMore = listed.count < all.count
         return status
     }
 
-    /// Gives the app its waiting mail. This mail is removed from the mailbox unless the request says to keep it.
+    /// The first pieces of mail, as many as fit into a reply.
+    private static func fitting(_ mail: [MailInfo]) -> [MailInfo] {
+        Array(mail.prefix(BoundedReply.fitting(mail) { $0.json.serialisedSize }))
+    }
+
+    /// Gives the app its waiting mail, as much as fits into a reply. This mail is removed from the mailbox unless the
+    /// request says to keep it.
     package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
         for id in request.done { taken(id, by: app) }
         let waiting = waiting(for: app).filter { !$0.isInFlight }
         let chosen = request.max.map { Array(waiting.prefix(Int(clamping: $0))) } ?? waiting
-        if !request.keep { for mail in chosen { taken(mail.id, by: app) } }
-        return chosen.map { MailInfo($0) }
+        let given = Self.fitting(chosen.map { MailInfo($0) })
+        if !request.keep { for mail in given { taken(mail.id, by: app) } }
+        return given
     }
 
     /// Removes mail that the app has taken. If the mail is an activity, the app counts as continuing it.

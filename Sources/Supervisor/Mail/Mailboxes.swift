@@ -263,6 +263,7 @@ package final class Mailboxes: Room, LifecycleObserver {
             signals[number] = isSent
             // If the signal cannot be sent, the process has ended: the mail waits for the next incarnation.
             guard isSent else { continue }
+            app.run.signalled[number] = message
             note(
                 app,
                 .told,

@@ -5,13 +5,17 @@ import EventLoop
 import KeeperProtocol
 import Linux
 import Processes
+import SystemPackage
 
 /// Opens the file descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
 /// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt the
 /// close. So a separate process opens and checks the descriptors, and only that process may block: torpord gets only
 /// descriptors that can be closed at once.
 ///
-/// An app has at most one such process, and only while one is needed.
+/// Another such process removes each datagram with descriptors from the socket: a datagram may have the last reference
+/// to a file, and to let go of it may block as well. Until then, a copy that torpord closes is not the last one.
+///
+/// An app has at most one process of each kind, and only while one is needed.
 final class DescriptorReceiver {
     /// Gets the descriptors of one datagram, and warnings about those that were not opened.
     typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void
@@ -33,7 +37,21 @@ final class DescriptorReceiver {
     /// Whether `torpor-keeper --receive` was started and has not ended yet.
     private var isThere = false
     private var isStuck = false
-    private var waiting: Completion?
+    private var waiting: Request?
+    /// Whether the request was sent.
+    private var isSent = false
+
+    private enum Request {
+        case open(Completion)
+        case drop((_ isDropped: Bool) -> Void)
+
+        var byte: UInt8 {
+            switch self {
+            case .open: ReceiveAnswer.Request.open.rawValue
+            case .drop: ReceiveAnswer.Request.drop.rawValue
+            }
+        }
+    }
 
     /// Whether an answer is pending.
     var isAsked: Bool { waiting != nil }
@@ -51,7 +69,17 @@ final class DescriptorReceiver {
     /// Opens the descriptors of the next datagram in an app's socket, and leaves the datagram there. Only one request
     /// may be open at a time. The completion is called in a later turn of the event loop.
     func open(_ datagrams: Descriptor, _ completion: @escaping Completion) {
-        waiting = completion
+        request(.open(completion), datagrams)
+    }
+
+    /// Removes the next datagram in an app's socket. The completion gets false if that is not possible now, because a
+    /// close blocks `torpor-keeper --receive`, or it cannot be started. It is called in a later turn of the event loop.
+    func drop(_ datagrams: Descriptor, _ completion: @escaping (_ isDropped: Bool) -> Void) {
+        request(.drop(completion), datagrams)
+    }
+
+    private func request(_ request: Request, _ datagrams: Descriptor) {
+        (waiting, isSent) = (request, false)
         guard !isStuck else {
             return supervisor.loop.later { [weak self] in
                 self?.finish(
@@ -65,13 +93,16 @@ final class DescriptorReceiver {
         // The process reads only the socket that it was started with: for another socket, start another process.
         if datagrams !== self.datagrams { dismiss() }
         self.datagrams = datagrams
-        ask()
+        // In a later turn torpord has closed what it has not kept of the datagram's descriptors.
+        supervisor.loop.later { [weak self] in self?.ask() }
     }
 
     private func ask() {
+        guard let waiting, !isSent else { return }
         if requests == nil, !isThere { start() }
         guard let requests else { return }
-        _ = try? Sockets.send(requests.raw, [1])
+        isSent = true
+        _ = try? Sockets.send(requests.raw, [waiting.byte])
     }
 
     private func start() {
@@ -115,6 +146,11 @@ final class DescriptorReceiver {
         else { return fail("torpor-keeper --receive ended before it answered") }
         for descriptor in message.descriptors { descriptor.closesPromptly = true }
         timer?.arm(after: Self.idle)
+        if case .drop = waiting {
+            guard answer.isOfDrop else { return fail("torpor-keeper --receive is older than torpord") }
+            // If there is no datagram, another process has read it, which no app can.
+            return finish([], [], isDropped: answer.failure == nil || answer.failure == .wouldBlock)
+        }
         if let failure = answer.failure { return fail(failure.description) }
         if answer.isIncomplete || message.controlTruncated {
             // It is not known which of the datagram's descriptors are missing, so use none of them.
@@ -156,10 +192,14 @@ final class DescriptorReceiver {
         finish([], ["its descriptors could not be opened: \(why)"])
     }
 
-    private func finish(_ opened: [Descriptor], _ warnings: [String]) {
-        guard let completion = waiting else { return }
+    private func finish(_ opened: [Descriptor], _ warnings: [String], isDropped: Bool = false) {
+        let request = waiting
         waiting = nil
-        completion(opened, warnings)
+        switch request {
+        case .open(let completion): completion(opened, warnings)
+        case .drop(let completion): completion(isDropped)
+        case nil: break
+        }
     }
 }
 
@@ -169,6 +209,17 @@ extension AppRuntime {
         get { slots[ReceiverSlot.self] }
         set { slots[ReceiverSlot.self] = newValue }
     }
+
+    /// The receiver that removes datagrams with descriptors from the app's socket; nil if there is none.
+    var dropper: DescriptorReceiver? {
+        get { slots[DropperSlot.self] }
+        set { slots[DropperSlot.self] = newValue }
+    }
+
+    /// Whether messages of the app wait for one of these.
+    var awaitsReceiver: Bool { receiver?.isAsked == true || dropper?.isAsked == true }
 }
 
 private enum ReceiverSlot: Slot { typealias Value = DescriptorReceiver }
+
+private enum DropperSlot: Slot { typealias Value = DescriptorReceiver }

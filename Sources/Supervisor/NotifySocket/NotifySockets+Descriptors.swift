@@ -30,6 +30,13 @@ extension NotifySockets {
         }
     }
 
+    /// Called when torpor-keeper holds no further descriptors of apps, because all processes that close what apps have
+    /// stored are blocked. What apps store now would stay open in torpor-keeper, so nothing is stored for a minute.
+    func pauseStores() { storesAgainAt = loop.now + .seconds(60) }
+
+    /// Whether apps may store descriptors now.
+    var storesNow: Bool { storesAgainAt.map { $0 <= loop.now } ?? true }
+
     /// How many descriptors one app may store. All stores together use at most a quarter of the limit of open files.
     /// The rest is for torpord and torpor-keeper, so that both can always answer clients, launch apps and recover.
     private var storeShare: Int {

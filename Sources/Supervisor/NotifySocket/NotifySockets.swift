@@ -14,6 +14,8 @@ package final class NotifySockets: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
+    /// When apps may store descriptors again; nil if they may.
+    var storesAgainAt: Duration?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -28,24 +30,69 @@ package final class NotifySockets: ShellRoom {
             return
         }
         app.isHearing = true
-        defer { app.isHearing = app.receiver?.isAsked == true }
+        defer { app.isHearing = app.awaitsReceiver }
         // A datagram stays in the socket until torpord has acted on it, so that the next torpord can read it if this
         // one dies before that.
         for _ in 0..<limit {
             guard let received = socket.peek() else { return }
-            guard isHeard(received, app) else {
-                if !received.message.barrier {
-                    note(app, .unheard, text: "ignored a notification of process \(received.pid): not one of its own")
+            if received.hasDescriptors, app.handledDatagram == HandledDatagram(received, socket) {
+                // Only its removal is left.
+            } else if isHeard(received, app) {
+                supervisor.processControl.checkStillSuspended(app)
+                for warning in received.message.warnings { warn(app, warning) }
+                if received.message.fdStore, received.hasDescriptors {
+                    if storesNow { return open(received, socket, app) }
+                    warn(app, "its descriptors were refused: what apps have stored before cannot be closed now")
                 }
-                socket.drop(received)
-                continue
+                take(received, [], app)
+            } else if !received.message.barrier {
+                note(app, .unheard, text: "ignored a notification of process \(received.pid): not one of its own")
             }
-            supervisor.processControl.checkStillSuspended(app)
-            for warning in received.message.warnings { warn(app, warning) }
-            if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
-            take(received, [], app)
-            socket.drop(received)
+            guard drop(received, socket, app) else { return }
         }
+    }
+
+    /// Removes a datagram that was handled. A datagram with descriptors is removed by a separate process: it may have
+    /// the last reference to a file, and to let go of it may block. Later datagrams wait until then. Returns false if
+    /// so.
+    private func drop(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) -> Bool {
+        guard received.hasDescriptors else {
+            socket.drop(received)
+            return true
+        }
+        app.handledDatagram = HandledDatagram(received, socket)
+        app.notifySource?.setEvents([])
+        let dropper = app.dropper ?? DescriptorReceiver(of: app.name, supervisor)
+        app.dropper = dropper
+        dropper.drop(socket.descriptor) { [weak self, weak app] isDropped in
+            guard let self, let app else { return }
+            app.isHearing = false
+            if app.notifySocket !== socket {
+                app.handledDatagram = nil
+                self.readNotifySocket(app)
+            } else if isDropped {
+                app.handledDatagram = nil
+                app.notifySource?.setEvents(.readable)
+                self.readNotifySocket(app)
+            } else {
+                self.readLater(app)
+            }
+            self.goOnAfterHearing(app)
+        }
+        return false
+    }
+
+    /// Reads the app's socket again after a second: the process that removes a datagram with descriptors is blocked, or
+    /// cannot be started.
+    private func readLater(_ app: AppRuntime) {
+        warn(app, "its notifications waited: closing a descriptor that it sent blocks torpor-keeper --receive")
+        if app.notifyRetry == nil {
+            app.notifyRetry = try? loop.timer { [weak self, weak app] in
+                app?.notifyRetry?.disarm()
+                if let app { self?.readNotifySocket(app) }
+            }
+        }
+        app.notifyRetry?.arm(after: .seconds(1))
     }
 
     /// Records what is wrong with a notification, once in each run of the app: most programs send the same ones again
@@ -73,9 +120,12 @@ package final class NotifySockets: ShellRoom {
                 for warning in warnings { self.note(app, .unheard, text: warning) }
                 self.take(received, opened, app)
             }
-            if app.notifySocket === socket { socket.drop(received) }
             app.isHearing = false
-            app.notifySource?.setEvents(.readable)
+            if app.notifySocket === socket {
+                app.handledDatagram = HandledDatagram(received, socket)
+            } else {
+                app.notifySource?.setEvents(.readable)
+            }
             self.readNotifySocket(app)
             self.goOnAfterHearing(app)
         }
@@ -85,14 +135,14 @@ package final class NotifySockets: ShellRoom {
     /// delay the call for ever by sending descriptors that take long to open.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         readNotifySocket(app)
-        guard app.receiver?.isAsked == true else { return work() }
+        guard app.awaitsReceiver else { return work() }
         let until = app.afterHearing?.until ?? loop.now + .seconds(10)
         app.afterHearing = (until, (app.afterHearing?.work ?? []) + [work])
     }
 
     private func goOnAfterHearing(_ app: AppRuntime) {
         guard let waiting = app.afterHearing else { return }
-        if app.receiver?.isAsked == true, loop.now < waiting.until { return }
+        if app.awaitsReceiver, loop.now < waiting.until { return }
         app.afterHearing = nil
         for work in waiting.work { work() }
     }
@@ -198,6 +248,37 @@ extension AppRuntime {
         set { slots[AfterHearingSlot.self] = newValue }
     }
 }
+
+extension AppRuntime {
+    /// The datagram that was handled last, if it is not known to be removed.
+    fileprivate var handledDatagram: HandledDatagram? {
+        get { slots[HandledDatagramSlot.self] }
+        set { slots[HandledDatagramSlot.self] = newValue }
+    }
+
+    /// Reads the app's socket again, if a datagram could not be removed.
+    fileprivate var notifyRetry: TimerSource? {
+        get { slots[NotifyRetrySlot.self] }
+        set { slots[NotifyRetrySlot.self] = newValue }
+    }
+}
+
+/// What is known of a datagram by which it is found again. If a process that removes one is late, the next datagram may
+/// be another one.
+private struct HandledDatagram: Equatable {
+    let socket: ObjectIdentifier
+    let pid: Int32
+    let message: NotifyMessage
+
+    init(_ received: NotifySocket.Received, _ socket: NotifySocket) {
+        self.socket = ObjectIdentifier(socket)
+        (pid, message) = (received.pid, received.message)
+    }
+}
+
+private enum HandledDatagramSlot: Slot { typealias Value = HandledDatagram }
+
+private enum NotifyRetrySlot: Slot { typealias Value = TimerSource }
 
 extension Incarnation {
     /// The warnings about notifications that were recorded in this run.

@@ -79,7 +79,7 @@ package final class ProcessControl: ShellRoom {
     }
 
     private func handleAndAsk(_ app: AppRuntime) {
-        guard let number = app.run.told, machine(app).transition == .suspending else { return ask(app) }
+        guard let number = app.run.told, coordinator[app.id].transition == .suspending else { return ask(app) }
         app.run.told = nil
         let deadline = app.specification.rules.suspendDeadline
         waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
@@ -119,8 +119,7 @@ package final class ProcessControl: ShellRoom {
     /// gets an event instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
-        let machine = machine(app)
-        guard !machine.isForced else { return answer(.nothing) }
+        guard !coordinator[app.id].isForced else { return answer(.nothing) }
         let lookForLocks = { [supervisor] in
             guard app.specification.rules.onLock != .ignore else { return answer(.nothing) }
             supervisor.lockWatch.look(at: app) { finding in
@@ -132,14 +131,14 @@ package final class ProcessControl: ShellRoom {
         }
         // A suspended app that another process has continued is stopped again, whether or not it plays sound: check
         // only its locks.
-        guard machine.transition == .suspending else { return lookForLocks() }
+        guard coordinator[app.id].transition == .suspending else { return lookForLocks() }
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
 
     func isToBeStopped(_ app: AppRuntime) -> Bool {
-        let machine = machine(app)
-        return app.run.stop == .decided
-            && (machine.transition == .suspending || machine.state == .suspended && machine.transition == nil)
+        guard app.run.stop == .decided else { return false }
+        let transition = coordinator[app.id].transition
+        return transition == .suspending || transition == nil && coordinator[app.id].state == .suspended
     }
 
     /// Stops the app's processes, even if they hold locks.
@@ -252,6 +251,7 @@ package final class ProcessControl: ShellRoom {
 
     /// Kills the app's processes repeatedly until they are gone.
     func kill(_ app: AppRuntime) {
+        supervisor.shares.raiseToEnd(app)
         app.run.passDelay = .milliseconds(1)
         sweep(app)
     }
@@ -264,6 +264,7 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
+        supervisor.shares.raiseToEnd(app)
         let number = supervisor.launcher.containers.stopSignal(of: app)
         if !tree.isContainer, let crowd = tree.crowd {
             app.run.remains = crowd.count

@@ -93,7 +93,7 @@ extension ProcessControl {
         // The times of closed connections are not exact.
         let began = told.sentAt - Self.tick * 2
         if let answeredAt = told.answeredAt { return began...(answeredAt + Self.tick * 2) }
-        guard machine(app).awaitedMessage == .didEnterBackground else { return nil }
+        guard coordinator[app.id].awaitedMessage == .didEnterBackground else { return nil }
         return began...(Clock.monotonic() + .seconds(60))
     }
 
@@ -130,8 +130,8 @@ extension ProcessControl {
 
     /// When the app was told to save its state, if it may have worked since then; nil if there is nothing to find out.
     private func mayHaveWorked(_ app: AppRuntime) -> ToldToSave? {
-        let machine = machine(app)
-        guard machine.transition == .suspending, !machine.rules.hasScenes, hearsToSave(app) else { return nil }
+        guard coordinator[app.id].transition == .suspending, !coordinator[app.id].rules.hasScenes, hearsToSave(app)
+        else { return nil }
         guard let told = app.run.toldToSave else {
             // An earlier torpord told the app to save its state, before the app entered the background.
             return app.times.all.first { $0.state == .background }.map { ToldToSave(at: $0.time) }

@@ -56,29 +56,30 @@ package struct AppRecord {
     }
 
     package init(of app: AppRuntime) {
-        leader = app.run.tree?.leader
-        main = app.run.tree?.main
-        launchedAt = app.run.launchedAt
-        errno = app.run.saidErrno
-        isReloading = app.run.isReloading
-        hasCgroup = app.run.tree?.cgroupPath != nil
+        let run = app.run
+        leader = run.tree?.leader
+        main = run.tree?.main
+        launchedAt = run.launchedAt
+        errno = run.saidErrno
+        isReloading = run.isReloading
+        hasCgroup = run.tree?.cgroupPath != nil
         outdatedDigest = app.outdatedDigest
         wasCutShort = app.wasCutShort ?? false
         tokens = app.tokens
         lastExit = app.lastExit
-        missedDeadline = app.run.missed?.deadline
+        missedDeadline = run.missed?.deadline
         goalOfPerson = app.kept.goalOfPerson
-        status = app.run.statusText
+        status = run.statusText
         times = app.times
-        profileState = app.run.profileState
-        launch = LaunchMoments(of: app.run.timeline)
-        missedMessage = app.run.missed?.message
+        profileState = run.profileState
+        launch = LaunchMoments(of: run.timeline)
+        missedMessage = run.missed?.message
         restoration = app.restoration
         keepsState = app.keepsStateWhenStopped == true
         isSentAway = app.sentAwayBy != nil
         wasKilledAsleep = app.wasKilledAsleep == true
-        wasWokenUntraced = app.run.wasWokenUntraced
-        container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
+        wasWokenUntraced = run.wasWokenUntraced
+        container = run.tree?.isContainer == true ? run.container ?? ContainerRun() : nil
     }
 
     package func encode(into record: inout RecordWriter) {
@@ -161,8 +162,7 @@ package struct AppRecord {
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
         times.asleep = max(.zero, asleep)
-        let code = record.take(UInt8.self)
-        profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+        profileState = Self.state(of: record.take(UInt8.self))
         launch = LaunchMoments(from: &record)
         let message = record.take(UInt8.self)
         missedMessage = message > 0 ? Message(number: message - 1) : nil
@@ -178,7 +178,17 @@ package struct AppRecord {
         message.map { $0.number + 1 } ?? 0
     }
 
-    private static func code(of state: AppState?) -> UInt8 {
+    /// Takes over what was recorded after the record was written (``Supervisor/recordProfile(of:)``).
+    mutating func amend(_ code: UInt8?) {
+        if let code { profileState = Self.state(of: code) ?? profileState }
+    }
+
+    private static func state(of code: UInt8) -> AppState? {
+        AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+    }
+
+    /// The code of a state whose profile was applied; 0 for none.
+    static func code(of state: AppState?) -> UInt8 {
         switch state {
         case nil, .notRunning: 0
         case .inactive: 1

@@ -57,6 +57,12 @@ extension Supervisor {
         }
     }
 
+    /// Records which state's profile was applied to the app last, without writing the app's whole record again.
+    func recordProfile(of app: AppRuntime) {
+        let code = AppRecord.code(of: app.run.profileState)
+        guard code > 0, let slot = app.slot, recovery.amend(slot, code) else { return record(app) }
+    }
+
     private func slot(of app: AppRuntime) -> Int? {
         if let slot = app.slot { return slot }
         if let slot = takeover.slotsOfRemoved.removeValue(forKey: app.name) {

@@ -118,7 +118,8 @@ final class Takeover: ShellRoom {
             app.undone = ActionMask(rawValue: entry.undone)
             let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
             if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
-            let fields = AppRecord(from: &reader)
+            var fields = AppRecord(from: &reader)
+            fields.amend(entry.amendment)
             coordinator.restoreLater(app.id, from: &reader)
             let channel = ChannelRecord(from: &reader)
             coordinator.restoreWake(app.id, from: &reader)
@@ -444,6 +445,7 @@ final class Takeover: ShellRoom {
             }
         }
         if machine.transition == .launching, machine.hasProcess { supervisor.launcher.startProbe(app) }
+        if app.run.profileState != nil { supervisor.launcher.containers.watchEnd(of: app) }
         supervisor.shares.checkProfile(app)
         supervisor.shares.watchMemory(app)
         if machine.state == .suspended {

@@ -19,7 +19,7 @@ final class Announcements: Room, LifecycleObserver {
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         // States that an app only passes through are logged at the level `debug`. The end of an incarnation is reported
         // by `Supervisor.ended`.
-        let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
+        let isThere = coordinator[app.id].goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,
             .entered,
@@ -38,7 +38,7 @@ final class Announcements: Room, LifecycleObserver {
     func forget(_ app: AppRuntime) {}
 
     private func announceTransition(_ app: AppRuntime) {
-        let transition = machine(app).transition
+        let transition = coordinator[app.id].transition
         guard transition != app.announced else { return }
         app.announced = transition
         guard let transition else { return app.run.timeline.rest() }

@@ -89,7 +89,7 @@ struct AlertOptions: ParsableArguments {
         (request.timeZone, request.calendar) = (timeZone, calendar)
         request.after = after?.milliseconds
         request.actions = action.compactMap(Self.split)
-        request.payload = try Post.read(payload)
+        request.payload = try PlainPost.read(payload)
         request.token = .random()
         return request
     }

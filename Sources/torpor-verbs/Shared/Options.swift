@@ -4,7 +4,6 @@ import ArgumentParser
 import CommandLinePages
 import Configuration
 import EverydayVerbs
-import Linux
 
 /// Options that every verb has.
 struct GlobalOptions: ParsableArguments {
@@ -68,13 +67,8 @@ struct AppArgument: ParsableArguments {
     )
     var app: String
 
-    /// Whether the text is the name of one app, and neither a glob nor a tag.
-    static func isName(_ text: String) -> Bool {
-        !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
-    }
-
     func validate() throws {
-        guard Self.isName(app) else {
+        guard AppWord.isName(app) else {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
     }
@@ -94,42 +88,26 @@ extension TimeLimit {
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
 }
 
-/// A point in time. Accepted forms are: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday`
-/// (midnight), `14:04` or `14:04:00` (today), and `2026-01-31T12:34:56`. The last form is in the time zone in which
-/// times are shown, unless it ends with `Z` or an offset.
-struct PointInTime: ExpressibleByArgument {
-    /// The time in microseconds since 1970.
-    let microseconds: Int64
-
-    /// The accepted forms, for help texts.
-    static let help =
-        "10min or '2 hours ago', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
-
-    private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
+/// A duration in the syntax of configurations, or `none`.
+struct TimeLimitOrNone: ExpressibleByArgument {
+    package let duration: Duration?
 
     init?(argument: String) {
-        if argument == "boot" {
-            microseconds = Times.now - Clock.boot().microseconds
-        } else if argument == "today" || argument == "yesterday" {
-            guard let time = Times.midnight(isYesterdays: argument == "yesterday") else { return nil }
-            microseconds = time
-        } else if let time = Times.parse(Times.date(Times.now) + "T" + argument) {
-            microseconds = time
-        } else if argument.hasSuffix(" ago") {
-            let words = argument.dropLast(4).split(separator: " ").map { word in
-                Self.units.first { word == $0.key || word == $0.key + "s" }?.value ?? String(word)
-            }
-            guard let limit = TimeLimit(argument: words.joined()) else { return nil }
-            microseconds = Times.now - limit.milliseconds * 1000
-        } else if let limit = TimeLimit(argument: argument) {
-            microseconds = Times.now - limit.milliseconds * 1000
-        } else if let time = Times.parse(argument) {
-            microseconds = time
+        if argument == "none" {
+            duration = nil
+        } else if let given = try? Quantity.duration(argument) {
+            duration = given
         } else {
             return nil
         }
     }
+
+    init(_ duration: Duration) { self.duration = duration }
+
+    var defaultValueDescription: String { duration.map { Quantity.text($0) } ?? "none" }
 }
+
+extension PointInTime: ExpressibleByArgument {}
 
 extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }

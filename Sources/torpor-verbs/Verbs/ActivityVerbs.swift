@@ -92,7 +92,7 @@ struct ActivityContinue: ParsableCommand {
             throw ValidationError("the document says whose activity it is: leave out --from")
         }
         for (name, app) in [("to", to), ("from", from)] {
-            if let app, !AppArgument.isName(app) {
+            if let app, !AppWord.isName(app) {
                 throw ValidationError("“\(app)” can be many apps, and --\(name) takes one: write its name")
             }
         }
@@ -218,7 +218,7 @@ struct AppActivitySet: ParsableCommand {
     package func run() throws {
         var request = SetActivityRequest(type: type)
         (request.title, request.url, request.needsState) = (title, url, state)
-        request.payload = try Post.read(payload)
+        request.payload = try PlainPost.read(payload)
         _ = try AppSide.call(.setActivity(request))
         if output.json { Output.document(["ok": true]) }
     }

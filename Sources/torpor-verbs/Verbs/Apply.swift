@@ -158,7 +158,11 @@ struct Apply: ParsableCommand {
                     .first { app.message.hasSuffix($0.0) }?.1
                     ?? "at the next launch" + (app.message.hasSuffix("--restart") ? ", or now with --restart" : "")
             }
-        return "\(change.key) \(change.old ?? "none") → \(change.new ?? "none") (\(when))"
+        let what =
+            change.key == AppliedApp.unknownKey
+            ? "something that was changed before torpord was replaced"
+            : "\(change.key) \(change.old ?? "none") → \(change.new ?? "none")"
+        return "\(what) (\(when))"
     }
 
     /// A mistake in the format of `torpor check`.

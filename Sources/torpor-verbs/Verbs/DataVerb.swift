@@ -39,7 +39,7 @@ struct DataVerb: ParsableCommand {
 
     func validate() throws {
         if purge, apps.apps.isEmpty { throw ValidationError("--purge needs the names of the apps") }
-        if purge, let several = apps.apps.first(where: { !AppArgument.isName($0) }) {
+        if purge, let several = apps.apps.first(where: { !AppWord.isName($0) }) {
             throw ValidationError("“\(several)” can be many apps, and --purge cannot be undone: write their names")
         }
         if !only.isEmpty, !purge { throw ValidationError("--only goes with --purge") }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import ArgumentParser
-import CommandLinePages
 import Configuration
-import Lifecycle
-import Linux
+import EverydayVerbs
 
 struct DelegateVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -41,7 +38,7 @@ struct DelegateVerb: ParsableCommand {
             "Run this command for the message; * is for messages that have none.",
             valueName: "message=command"
         ),
-        completion: .list(Message.allCases.map { $0.rawValue + "=" })
+        completion: .list(DelegateHook.messages.map { $0 + "=" })
     )
     var on: [String] = []
     @Flag(help: "Read the answers from standard input.")
@@ -53,16 +50,17 @@ struct DelegateVerb: ParsableCommand {
 
     func validate() throws {
         for entry in on {
-            let name = String(entry.prefix { $0 != "=" })
-            guard entry.contains("="), !entry.hasSuffix("=") || name.utf8.count + 1 < entry.utf8.count else {
+            guard let hook = DelegateHook(entry) else {
                 throw ValidationError(
                     "“\(entry)” is not MESSAGE=COMMAND: write, for example, didEnterBackground=./save"
                 )
             }
-            let names = Message.allCases.map(\.rawValue)
-            guard name == "*" || names.contains(name) else {
-                let hint = Nearest.name(to: name, among: names).map { "did you mean \($0)?" }
-                throw ValidationError("there is no message “\(name)”: \(hint ?? names.joined(separator: ", "))")
+            guard hook.isKnown else {
+                let names = DelegateHook.messages
+                let hint = Nearest.name(to: hook.message, among: names).map { "did you mean \($0)?" }
+                throw ValidationError(
+                    "there is no message “\(hook.message)”: \(hint ?? names.joined(separator: ", "))"
+                )
             }
         }
         guard !answers || (on.isEmpty && words.isEmpty) else {
@@ -71,23 +69,6 @@ struct DelegateVerb: ParsableCommand {
     }
 
     package func run() throws {
-        guard let socket = AppSide.environment.socket else {
-            guard !words.isEmpty else {
-                _ = try AppSide.socket()
-                return
-            }
-            // Without a supervisor there are no messages, so this process just executes the program.
-            let path = try AppSide.program(words[0])
-            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
-            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
-        }
-        var commands: [String: String] = [:]
-        for entry in on {
-            let name = String(entry.prefix { $0 != "=" })
-            commands[name] = String(entry.dropFirst(name.count + 1))
-        }
-        let manner: DelegateRun.Manner =
-            on.isEmpty && words.isEmpty ? .lines(json: json, readsAnswers: answers) : .commands(commands)
-        ThisProcess.exit(try DelegateRun(manner: manner, words: words, socket: socket).run())
+        try DelegateRun.run(on.compactMap { DelegateHook($0) }, words, json: json, readsAnswers: answers)
     }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CommandLinePages
 import EverydayVerbs
-import Linux
 import Telemetry
 import TorporAPI
 import Varlink
@@ -88,33 +86,12 @@ struct Events: ParsableCommand {
         request.follow = follow
         request.since = since?.microseconds
         request.limit = lines
-        if follow { Output.endWithReader() }
+        let events = PlainEvents(request, options: PlainOptions(options))
+        guard otlp else { return try events.run() }
         var spans = TransitionSpans()
-        // If the supervisor was replaced, continue after the last event that the old one sent.
-        let last = try Manager(options).call(.events(request)) { reply in
-            show(reply, &spans)
-            request.after = reply["sequence"]?.intValue
-            request.limit = nil
+        try events.run { json in
+            guard let event = try? EventRecord(json: json) else { return "" }
+            return spans.add(event).map { $0 + "\n" }.joined()
         }
-        show(last, &spans)
-    }
-
-    private func show(_ reply: JSON, _ spans: inout TransitionSpans) {
-        var text = ""
-        for event in reply["events"]?.arrayValue ?? [] {
-            if otlp {
-                guard let event = try? EventRecord(json: event) else { continue }
-                for line in spans.add(event) { text += line + "\n" }
-            } else if options.json {
-                text += event.description + "\n"
-            } else if let event = try? EventRecord(json: event) {
-                let time = Times.timestamp(event.at)
-                let app = event.app.map { Terminal.coloured(Terminal.harmless($0), .bold) + ": " } ?? ""
-                text += Terminal.coloured(time, .dim) + " "
-                text += Terminal.wrapped(app + EventText.sentence(event), behind: time.count + 1) + "\n"
-            }
-        }
-        EventText.warn(of: reply)
-        Output.write(text)
     }
 }

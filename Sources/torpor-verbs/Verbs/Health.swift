@@ -59,7 +59,7 @@ struct Health: ParsableCommand {
     package func run() throws {
         var health = PlainHealth(apps: apps, options: PlainOptions(options))
         health.state = state
-        if let timeout { health.timeout = .milliseconds(min(timeout.milliseconds, 1 << 40)) }
+        health.set(timeout: timeout?.milliseconds)
         try health.run()
     }
 }

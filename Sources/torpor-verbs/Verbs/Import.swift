@@ -81,7 +81,12 @@ struct Import: ParsableCommand {
         } catch {
             throw Failure(status: .usage, message: Terminal.harmless(error.description))
         }
-        result.validate(at: target ?? ThisProcess.directory + "/torpor.toml", environment: ThisProcess.variables)
+        let environment = ThisProcess.variables
+        var system = ConfigurationSystem.live
+        system.inspection = ConfigurationSystem.Inspection(searchPath: nil)
+        system.inspection?.callerPath = environment["PATH"]
+        let place = target ?? ThisProcess.directory + "/torpor.toml"
+        result.validate(at: place, system: system, environment: environment)
         let toml = result.toml
         if let target { try ImportFiles.write(toml, to: target, readers) }
         if json {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CommandLinePages
 import EverydayVerbs
-import Linux
-import TorporAPI
-import Varlink
 
 struct Logs: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -51,47 +47,7 @@ struct Logs: ParsableCommand {
 
     package func run() throws {
         let choice = LogChoice(lines: lines, since: since?.microseconds, grep: grep, follow: follow)
-        let manager = try Manager(options)
-        if follow { Output.endWithReader() }
-        let (names, isOne) = try manager.names(of: apps.apps)
-        if isOne {
-            let lines = Lines(hasTimes: times, isJSON: options.json)
-            return try AppLog(app: names[0], manager: manager, choice: choice).read { page in
-                Output.write(page.lines.map { lines.text(of: $0) }.joined())
-                return true
-            }
-        }
-        let lines = Lines(hasTimes: times, isJSON: options.json, apps: names)
-        try ManyLogs(apps: names, options: options, choice: choice) { app, line in
-            Output.write(lines.text(of: line, app))
-        }.run()
-    }
-
-    private struct Lines: Sendable {
-        var hasTimes: Bool
-        var isJSON: Bool
-        /// The names of the apps if lines of several apps are shown; otherwise empty.
-        var apps: [String] = []
-
-        private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]
-
-        func text(of line: JSON, _ app: Int? = nil) -> String {
-            if isJSON {
-                guard let app, var object = line.objectValue else { return line.description + "\n" }
-                object = JSONObject(members: [.init(name: "app", value: .string(apps[app]))] + object.members)
-                return JSON.object(object).description + "\n"
-            }
-            var text = ""
-            if let app {
-                let name = Terminal.harmless(apps[app])
-                let width = apps.reduce(0) { max($0, $1.count) }
-                let padded = name + String(repeating: " ", count: max(0, width - name.count))
-                text = Terminal.coloured(padded + " |", Self.colours[app % Self.colours.count]) + " "
-            }
-            if hasTimes, let at = line["at"]?.intValue {
-                text += Terminal.coloured(Times.timestamp(at), .dim) + " "
-            }
-            return text + Terminal.line(line["text"]?.stringValue ?? "") + "\n"
-        }
+        let options = PlainOptions(options)
+        try PlainLogs(apps: apps.apps, choice: choice, showsTimes: times, options: options).run()
     }
 }

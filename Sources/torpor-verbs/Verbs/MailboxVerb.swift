@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import ArgumentParser
-import CommandLinePages
 import EverydayVerbs
-import Linux
 import TorporAPI
 import Varlink
 
@@ -35,83 +32,14 @@ struct MailboxVerb: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if let app, !AppArgument.isName(app) {
+        if let app, !AppWord.isName(app) {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         if take, !drop.isEmpty { throw ValidationError("--take takes all, --drop only some: choose one") }
     }
 
     package func run() throws {
-        guard let app else { return try showOwn() }
-        let manager = try Manager(options)
-        var request = MailboxRequest(app: app)
-        request.drop = drop
-        let reply = try manager.call(.mailbox(request))
-        let status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
-        let missing = drop.filter { id in !status.mail.contains { $0.id == id } }
-        show(status.mail, reply)
-        if status.unhandled > 0, !options.json {
-            let remedy = "‘torpor unhandled \(app)’ shows them"
-            Output.page("\(status.unhandled) set aside, and no longer delivered: \(remedy)\n")
-        }
-        let taken = take ? status.mail.filter { !$0.inFlight }.map(\.id) : []
-        if !taken.isEmpty {
-            request.drop = taken
-            try manager.call(.mailbox(request))
-        }
-        if let first = missing.first {
-            throw Failure(
-                status: .failed,
-                message:
-                    "no message \(first) waits for \(app), or it is being delivered: ‘torpor mailbox \(app)’ shows all"
-            )
-        }
-    }
-
-    /// Shows the queued messages of the app that this process belongs to.
-    private func showOwn() throws {
-        var request = TakeRequest()
-        request.keep = true
-        let reply = try AppSide.call(.take(request))
-        var mail = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("mail") { json throws(FieldError) in try MailInfo(json: json) }
-        }
-        if !drop.isEmpty { mail = mail.filter { drop.contains($0.id) } }
-        show(mail, ["mail": .array(mail.map(\.json))])
-        guard take || !drop.isEmpty, !mail.isEmpty else { return }
-        request.max = 0
-        request.done = mail.map(\.id)
-        _ = try AppSide.call(.take(request))
-    }
-
-    private func show(_ mail: [MailInfo], _ reply: JSON) {
-        if options.json { return Output.document(reply) }
-        guard !mail.isEmpty else { return }
-        var table = Table(
-            ["ID", "SINCE", "TOPIC", "FROM", "COUNT", "WAKES", "PAYLOAD"],
-            rightAligned: [4],
-            whole: [0, 1]
-        )
-        for mail in mail {
-            table.append([
-                .init("\(mail.id)"), .init(Times.brief(mail.firstAt)),
-                .init(mail.key.map { "\(mail.topic) (\($0))" } ?? mail.topic), .init(mail.sender),
-                .init("\(mail.count)"), .init(Self.state(mail)),
-                .init(Self.short(mail.payload)),
-            ])
-        }
-        Output.page(table.text)
-    }
-
-    /// The state of a message: if the app has got it, how many times; otherwise, how the message wakes the app.
-    private static func state(_ mail: MailInfo) -> String {
-        guard mail.inFlight else { return mail.wake ?? "-" }
-        return mail.attempts > 1 ? "in delivery, attempt \(mail.attempts)" : "in delivery"
-    }
-
-    private static func short(_ payload: JSON) -> String {
-        let text = payload.isNull ? "" : payload.description
-        return text.count <= 60 ? text : text.prefix(59) + "…"
+        try PlainMailbox(app: app, take: take, drop: drop, options: PlainOptions(options)).run()
     }
 }
 

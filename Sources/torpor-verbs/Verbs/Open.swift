@@ -51,7 +51,7 @@ struct Open: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if let app, !AppArgument.isName(app) {
+        if let app, !AppWord.isName(app) {
             throw ValidationError("“\(app)” can be many apps, and --app takes one: write its name")
         }
         if which, app != nil { throw ValidationError("--which and --app: choose one") }

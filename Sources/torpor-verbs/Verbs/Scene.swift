@@ -135,7 +135,7 @@ struct SceneDiscard: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if let several = scenes.scenes.first(where: { !AppArgument.isName($0) || !$0.contains("@") }) {
+        if let several = scenes.scenes.first(where: { !AppWord.isName($0) || !$0.contains("@") }) {
             throw ValidationError(
                 "“\(several)” can be many scenes, and discarding cannot be undone: write their names, template@name"
             )

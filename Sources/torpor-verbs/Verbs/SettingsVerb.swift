@@ -47,7 +47,7 @@ struct SettingsVerb: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if !AppArgument.isName(app) {
+        if !AppWord.isName(app) {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         for change in changes where Self.split(change) == nil {

@@ -3,8 +3,6 @@
 import ArgumentParser
 import EverydayVerbs
 import Linux
-import TorporAPI
-import Varlink
 
 struct SendSignal: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -41,9 +39,6 @@ struct SendSignal: ParsableCommand {
     }
 
     package func run() throws {
-        let token = RequestToken.random()
-        let reply = try Manager(options).call(.signal(app: app, signal: signal, token: token))
-        if options.json { Output.document(["app": .string(app), "ok": true]) }
-        if let message = reply["message"]?.stringValue { Complaint.say(message, .remark) }
+        try PlainSignal(signal: signal, app: app, options: PlainOptions(options)).run()
     }
 }

@@ -39,7 +39,7 @@ struct SnapshotVerb: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if let app, !AppArgument.isName(app) {
+        if let app, !AppWord.isName(app) {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
         if save != nil, app != nil || output != nil {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import ArgumentParser
-import CommandLinePages
 import EverydayVerbs
-import Linux
-import TorporAPI
-import Varlink
 
 /// Gives scripts access to the app's state archive.
 struct StateVerb: ParsableCommand {
@@ -42,12 +37,7 @@ struct StateSave: ParsableCommand {
     @OptionGroup var scene: SceneOption
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") {
-            .saveState(data: $0, file: $1, scene: scene.scene)
-        }
-        if output.json { Output.document(reply) }
-    }
+    package func run() throws { try SavedState.save(file, scene: scene.scene, json: output.json) }
 }
 
 struct StateRestore: ParsableCommand {
@@ -65,19 +55,7 @@ struct StateRestore: ParsableCommand {
         if output.json, file == "-" { throw ValidationError("--json says where the state was written: name a file") }
     }
 
-    package func run() throws {
-        let path = AppSide.environment.options["restored_state"]?.stringValue
-        guard let path, !path.isEmpty else {
-            throw Failure(status: .notRunning, message: "there is no state to restore at this launch")
-        }
-        do throws(Errno) {
-            let bytes = try File.read(path, limit: 1 << 30)
-            if file == "-" { try Descriptor.writeAll(1, bytes) } else { try UserFile.write(file, bytes) }
-            if output.json { Output.document(["file": .string(file), "bytes": .int(Int64(bytes.count))]) }
-        } catch {
-            throw Failure(status: .failed, message: "\(path) cannot be copied to \(file): \(error)")
-        }
-    }
+    package func run() throws { try SavedState.restore(file, json: output.json) }
 }
 
 struct StateDiscard: ParsableCommand {
@@ -90,8 +68,5 @@ struct StateDiscard: ParsableCommand {
     @OptionGroup var scene: SceneOption
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        _ = try AppSide.call(.discardState(scene: scene.scene))
-        if output.json { Output.document(["ok": true]) }
-    }
+    package func run() throws { try SavedState.discard(scene: scene.scene, json: output.json) }
 }

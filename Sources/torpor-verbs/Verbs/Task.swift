@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import ArgumentParser
-import CommandLinePages
 import EverydayVerbs
-import Linux
-import TorporAPI
-import Varlink
 
 /// Lets scripts use background tasks.
 struct TaskVerb: ParsableCommand {
@@ -49,7 +44,7 @@ struct TaskRunVerb: ParsableCommand {
         name: .customLong("stop-before"),
         help: ArgumentHelp("Send SIGTERM to the command this long before its time is used up; none: never.")
     )
-    var stopBefore = TimeLimitOrNone(.seconds(2))
+    var stopBefore = TimeLimitOrNone(ScriptTasks.stopBefore)
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command, after --.", valueName: "command"))
     var words: [String] = []
     @OptionGroup var output: OutputOptions
@@ -63,31 +58,7 @@ struct TaskRunVerb: ParsableCommand {
     }
 
     package func run() throws {
-        let name = name ?? words[0].split(separator: "/").last.map(String.init) ?? words[0]
-        guard let socket = AppSide.environment.socket else {
-            guard !output.json else {
-                return end(name, AppSide.exitStatus(try AppSide.start(words, descriptors: descriptors).reap()))
-            }
-            let path = try AppSide.program(words[0])
-            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
-            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
-        }
-        let run = try TaskRun(
-            name: name,
-            words: words,
-            descriptors: descriptors,
-            stopBefore: stopBefore.duration,
-            socket: socket
-        )
-        end(name, try run.run())
-    }
-
-    /// The descriptors that the command gets. With `--json`, only the document goes to standard output.
-    private var descriptors: [(there: Int32, here: Int32)] { [(0, 0), (1, output.json ? 2 : 1), (2, 2)] }
-
-    private func end(_ name: String, _ status: Int32) {
-        if output.json { Output.document(["name": .string(name), "exit_status": .int(Int64(status))]) }
-        ThisProcess.exit(status)
+        try ScriptTasks.run(words, name: name, stopBefore: stopBefore.duration, json: output.json)
     }
 }
 
@@ -104,10 +75,7 @@ struct TaskBegin: ParsableCommand {
     package var name: String
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        try TaskNotice.say("X_TORPOR_TASK_BEGIN", name)
-        if output.json { Output.document(["name": .string(name), "ok": true]) }
-    }
+    package func run() throws { try ScriptTasks.begin(name, json: output.json) }
 }
 
 struct TaskEnd: ParsableCommand {
@@ -121,45 +89,7 @@ struct TaskEnd: ParsableCommand {
     package var name: String
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        try requireTask()
-        try TaskNotice.say("X_TORPOR_TASK_END", name)
-        if output.json { Output.document(["name": .string(name), "ok": true]) }
-    }
-
-    // Ask first whether the task exists, because sd_notify messages get no reply that could say so.
-    private func requireTask() throws(Failure) {
-        guard AppSide.environment.notifySocket != nil, AppSide.environment.socket != nil else { return }
-        let tasks = try AppSide.call(.state)["tasks"]?.arrayValue ?? []
-        let names = tasks.compactMap { $0["name"]?.stringValue }
-        guard !names.contains(name) else { return }
-        let hint = names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))"
-        throw Failure(status: .failed, message: "the app has no background task \(name): \(hint)")
-    }
-}
-
-/// Begins or ends a named task by sd_notify. Such a task ends only on request, unlike a task that belongs to a
-/// connection.
-enum TaskNotice {
-    static func say(_ field: String, _ name: String) throws {
-        guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {
-            throw Failure(status: .usage, message: "a task's name must be one line of text")
-        }
-        guard let socket = AppSide.environment.notifySocket else {
-            throw Failure(
-                status: .noSupervisor,
-                message: "NOTIFY_SOCKET is not set: this verb is for the processes of an app that torpord started"
-            )
-        }
-        do throws(Errno) {
-            try NotifySpeech.say("\(field)=\(name)", to: socket)
-            guard try NotifySpeech.settle(socket, timeout: .seconds(10)) else {
-                throw Errno(rawValue: 110)
-            }
-        } catch {
-            throw Failure(status: .noSupervisor, message: "no supervisor listens at \(socket): \(error)")
-        }
-    }
+    package func run() throws { try ScriptTasks.end(name, json: output.json) }
 }
 
 struct TaskList: ParsableCommand {
@@ -168,17 +98,7 @@ struct TaskList: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        let reply = try AppSide.call(.state)
-        if output.json { return Output.document(reply["tasks"] ?? .array([])) }
-        var table = Table(["TASK", "NAME"], rightAligned: [0])
-        for task in reply["tasks"]?.arrayValue ?? [] {
-            table.append([
-                .init("\(task["token"]?.intValue ?? 0)"), .init(task["name"]?.stringValue ?? ""),
-            ])
-        }
-        Output.page(table.text)
-    }
+    package func run() throws { try ScriptTasks.list(json: output.json) }
 }
 
 struct TaskTime: ParsableCommand {
@@ -191,13 +111,5 @@ struct TaskTime: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    package func run() throws {
-        let reply = try AppSide.call(.backgroundTime)
-        if output.json { return Output.document(reply) }
-        guard let left = reply["remaining_ms"]?.intValue else {
-            Output.write("unlimited\n")
-            return
-        }
-        Output.write("\(left / 1000).\(left % 1000 / 100)\n")
-    }
+    package func run() throws { try ScriptTasks.time(json: output.json) }
 }

@@ -51,7 +51,7 @@ struct Unhandled: ParsableCommand {
         let ways = [follow, show != nil, !replay.isEmpty, !drop.isEmpty, dropAll].count { $0 }
         if ways > 1 { throw ValidationError("--follow, --show, --replay, --drop and --drop-all: choose one") }
         if to != nil, replay.isEmpty { throw ValidationError("--to goes with --replay") }
-        if let to, !AppArgument.isName(to) {
+        if let to, !AppWord.isName(to) {
             throw ValidationError("“\(to)” can be many apps, and --to takes one: write its name")
         }
         if !apps.apps.isEmpty, show != nil || !replay.isEmpty || !drop.isEmpty {
@@ -132,7 +132,7 @@ struct Unhandled: ParsableCommand {
             guard !options.json else { continue }
             let app = Terminal.harmless(reply["app"]?.stringValue ?? "")
             let result = try Manager.read { () throws(FieldError) in try PostResult(json: reply) }
-            Output.write("\(app) \(Post.words(result))\n")
+            Output.write("\(app) \(PlainPost.words(result))\n")
         }
         if options.json { Output.document(.array(replies)) }
     }

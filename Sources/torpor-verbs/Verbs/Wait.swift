@@ -17,10 +17,10 @@ struct WaitFor: ParsableCommand {
     @Option(
         name: .customLong("for"),
         help: ArgumentHelp(
-            "The state to wait for: \(states.joined(separator: ", ")).",
+            "The state to wait for: \(PlainVerb.states.joined(separator: ", ")).",
             valueName: "state"
         ),
-        completion: .list(states)
+        completion: .list(PlainVerb.states)
     )
     var state: String
 
@@ -28,11 +28,9 @@ struct WaitFor: ParsableCommand {
     var timeout: TimeLimit?
     @OptionGroup var options: GlobalOptions
 
-    private static let states = ["not-running", "inactive", "active", "background", "suspended"]
-
     func validate() throws {
-        guard Self.states.contains(state) else {
-            throw ValidationError("there is no state “\(state)”, only \(Self.states.joined(separator: ", "))")
+        guard PlainVerb.states.contains(state) else {
+            throw ValidationError("there is no state “\(state)”, only \(PlainVerb.states.joined(separator: ", "))")
         }
     }
 

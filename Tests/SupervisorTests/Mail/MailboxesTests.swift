@@ -157,6 +157,37 @@ import Varlink
         #expect(mail.host.retried.map(\.draft.topic) == ["first", "front"])
     }
 
+    @Test("What has no room in a reply is listed by the next one, and is not taken before") func parts() throws {
+        let mail = try FakeMail("topics = { \"*\" = {} }\nmailbox_size = \"none\"")
+        let text = JSON.string(String(repeating: "\u{1}", count: 10_000))
+        for number in 1...100 {
+            var draft = self.draft("\(number)")
+            draft.payload = text
+            try mail.boxes.add(draft, for: mail.web)
+        }
+        let all = mail.boxes.waiting(for: mail.web).map(\.id)
+        var request = MailboxRequest(app: "web")
+        var listed: [Int64] = []
+        for isLast in [false, true] {
+            let status = mail.boxes.mailbox(request, of: mail.web, by: "p")
+            #expect(status.json.serialised().count <= BoundedReply.mostBytes + 200)
+            #expect(status.hasMore == !isLast)
+            listed += status.mail.map(\.id)
+            request.after = listed.last
+        }
+        #expect(listed == all)
+        var look = TakeRequest()
+        look.keep = true
+        let first = mail.boxes.take(look, mail.web).map(\.id)
+        #expect(first.count > 50 && first.count < 100 && mail.waiting.count == 100)
+        #expect(mail.boxes.take(TakeRequest(), mail.web).map(\.id) == first)
+        #expect(mail.boxes.waiting(for: mail.web).map(\.id) == Array(all.dropFirst(first.count)))
+        request = MailboxRequest(app: "web")
+        request.take = true
+        #expect(mail.boxes.mailbox(request, of: mail.web, by: "p").mail.map(\.id) == Array(all.dropFirst(first.count)))
+        #expect(mail.waiting.isEmpty)
+    }
+
     @Test("What is on its way to the app is neither dropped nor taken by a person") func persons() throws {
         let mail = try FakeMail()
         var ids: [Int64] = []

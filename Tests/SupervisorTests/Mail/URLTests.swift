@@ -55,6 +55,26 @@ import Varlink
         #expect(mail.boxes.waiting(for: mail.web).count == 15)
     }
 
+    @Test("Another app has eight at most, and leaves room for others") func share() throws {
+        let other = "[apps.db]\nexec = [\"/bin/true\"]\n[apps.files]\nexec = [\"/bin/true\"]\n"
+        let mail = try FakeMail(Self.delegate + "\n" + other)
+        func open(_ url: String, from name: String) throws -> String {
+            var outcome: Result<PostResult, PostRefusal>?
+            mail.boxes.open(.url(url), from: mail.shell.app(name), nil, mail.web) { outcome = $0 }
+            try mail.turn { outcome != nil }
+            switch try #require(outcome) {
+            case .success: return "queued"
+            case .failure(.full(let sentence)): return sentence
+            case .failure: return "failed"
+            }
+        }
+        for number in 1...8 { #expect(try open("notes:\(number)", from: "db") == "queued") }
+        #expect(try open("notes:9", from: "db").hasPrefix("web has 8 URLs of db waiting already"))
+        #expect(try open("notes:9", from: "files") == "queued")
+        _ = try self.open(mail, "notes:10")
+        #expect(mail.boxes.waiting(for: mail.web).count == 10)
+    }
+
     @Test("An app that hears nothing takes none, and nobody posts about the supervisor's own topics") func deaf() throws
     {
         let mail = try FakeMail()

@@ -44,6 +44,7 @@ import Testing
             (#"exec = ["no-such-program"]"#, #"apps.web.exec: there is no program "no-such-program" on the PATH now"#),
             (#"exec = ["/bin/slepe", "1"]"#, #"apps.web.exec: there is no program "slepe" in /bin now"#),
             (#"exec = ["./run"]"# + "\ndirectory = \"@D\"", #""@D/run" cannot be executed now: it needs chmod +x"#),
+            (#"exec = ["/bin/sh", "-e", "@D/gone.sh"]"#, #"apps.web.exec: there is no script "gone.sh" in @D now"#),
             (#"exec = ["/bin"]"#, #"apps.web.exec: "/bin" is a folder, not a program"#),
             (
                 #"exec = ["/bin/sleep", "1"]"# + "\ndirectory = \"@D/none\"",

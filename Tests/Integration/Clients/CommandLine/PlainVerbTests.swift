@@ -37,7 +37,11 @@ import TorporAPI
             for words in [
                 ["suspend"], ["suspend", ""], ["suspend", "a", "--timeout"], ["suspend", "a", "--timeout", "soon"],
                 ["suspend", "a", "--forse"], ["suspend", "a", "--keep-state"], ["stop", "a", "--force"],
-                ["start", "a", "--standby", "--background"],
+                ["start", "a", "--standby", "--background"], ["wait", "a"], ["wait", "a", "--for", "asleep"],
+                ["wait", "a", "--for", "active", "--no-wait"], ["reset", "a", "--timeout", "1s"], ["kill"],
+                ["signal", "NOSUCH", "a"], ["signal", "HUP"], ["logs", "a", "-n", "many"], ["logs", "a", "-n", "-1"],
+                ["events", "a", "b"], ["history", "a", "--since", "soon"], ["post", "a*", "news"],
+                ["post", "a", "news", "--urgent", "--no-wake"], ["mailbox", "a", "--take", "--drop", "1"],
             ] {
                 let (code, output) = try Self.torpor(daemon, words)
                 #expect(code != 0 && !output.isEmpty, "\(words): \(output)")

@@ -306,6 +306,7 @@ struct ShellDelegateTests {
                 connection.sendall(text)
                 return connection
             kept = [send(b'{"method": "io.torpor.App.Attach", "more": true}\\n')]
+            kept.append(send(b'Attach more\\0'))
             kept.append(send(b'{"method": "io.torpor.App.Attach"}\\0'))
             kept.append(send(b'{"method": "io.torpor.App.Attach", "more": true}\\0'))
             time.sleep(1000)
@@ -318,6 +319,7 @@ struct ShellDelegateTests {
         try withDaemon(toml, files: ["wrong.py": program]) { daemon in
             try daemon.done(.start, "web")
             try daemon.waitForEvent("web", "ends with a newline, and was not answered: end each message with a NUL")
+            try daemon.waitForEvent("web", "sent something to its app socket that is no JSON object")
             try daemon.waitForEvent("web", "called Attach without “more”, so it is no delegate")
             try daemon.waitForEvent("web", "ready is not \"delegate\", so it is not sent the launch messages")
         }

@@ -40,6 +40,18 @@ import TorporAPI
         }
     }
 
+    @Test("a script that is not there is a remark, and one that is there is not")
+    func missing() throws {
+        try withFolder { folder in
+            try File.write(folder + "/ecosystem.json", Self.ecosystem)
+            let words = [Built.path("torpor"), "import", folder + "/ecosystem.json"]
+            let (code, output) = try Spawn.run(words)
+            #expect(code == 0 && output.contains("web: there is no script \"web.sh\" in \(folder) now"), "\(output)")
+            try File.write(folder + "/web.sh", "exec sleep 1000\n")
+            #expect(try !Spawn.run(words).output.contains("there is no"))
+        }
+    }
+
     @Test("a link of another user is not written through, also if it leads nowhere", .enabled(if: Users.isRoot))
     func foreignLink() throws {
         try withFolder { folder in

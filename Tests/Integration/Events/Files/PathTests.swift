@@ -158,6 +158,32 @@ struct PathTests {
         }
     }
 
+    @Test("a change right after the reply of an apply is noticed, however long it takes to look at the new paths")
+    func rightAfter() throws {
+        let names = (0..<4).map { "d\($0)" }
+        let apps = names.map { name in
+            """
+            [apps.\(name)]
+            exec = ["/bin/sh", "-c", "echo ran >> @D/ran.\(name)"]
+            type = "oneshot"
+            restart = "never"
+            launch = "on-demand"
+            paths = [{ changed = "@D/\(name)/*" }]
+            """
+        }
+        try withDaemon("[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n") { daemon in
+            for name in names {
+                try File.makeDirectory(daemon.directory + "/" + name)
+                for number in 0..<250 { try File.write(daemon.directory + "/\(name)/\(number)", "") }
+            }
+            try daemon.apply(apps.joined(separator: "\n"))
+            for name in names { try File.write(daemon.directory + "/\(name)/0", "x") }
+            for name in names {
+                try daemon.eventually("\(name) has run") { File.exists(daemon.directory + "/ran." + name) }
+            }
+        }
+    }
+
     @Test("paths come and go with the configuration")
     func applied() throws {
         try withDaemon(Self.toml(""), files: ["app.py": Self.plain]) { daemon in

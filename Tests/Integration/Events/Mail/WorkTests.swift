@@ -94,6 +94,38 @@ import Varlink
             #expect(try daemon.summary("web").unhealthy?.hasPrefix("has no delegate any more") == true)
             let post = try torpor(daemon, ["post", "web", "orders"]).output
             #expect(post.hasPrefix("web does not get it yet: it has no delegate any more"), "\(post)")
+            let page = try torpor(daemon, ["status", "web"]).output
+            #expect(page.contains("health: it has no delegate any more, so that it gets no messages"), "\(page)")
+            for verb in ["background", "suspend"] {
+                let output = try torpor(daemon, [verb, "web"]).output
+                #expect(output.contains("delegate has closed its connection, so that it is told nothing"), "\(output)")
+            }
+        }
+    }
+
+    @Test("A program that is told by a signal before it has a handler ends, and its history says which message it was")
+    func early() throws {
+        let program = "from tp import *\nnotify('READY=1')\ntime.sleep(1000)\n"
+        let toml = """
+            [apps.web]
+            \(Scripts.python)"@D/app.py"]
+            launch = "on-demand"
+            ready = "notify"
+            restart = "never"
+            signals = { didReceiveEvent = "SIGUSR2" }
+            topics = { "*" = { urgent = true } }
+            """
+        try withDaemon(toml, files: ["app.py": program]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("orders")
+            let text = try daemon.waitForEvent("web", "was ended by SIGUSR2 (signal)").text
+            #expect(text.contains("; torpord had told it didReceiveEvent by SIGUSR2, which ends a program"), "\(text)")
+        }
+        // Another signal is not named.
+        try withDaemon(toml, files: ["app.py": program]) { daemon in
+            try daemon.done(.start, "web")
+            kill(try #require(try daemon.summary("web").pid), SIGUSR2)
+            #expect(try !daemon.waitForEvent("web", "was ended by SIGUSR2 (signal)").text.contains("torpord"))
         }
     }
 

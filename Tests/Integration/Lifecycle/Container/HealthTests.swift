@@ -92,6 +92,20 @@ import Varlink
         }
     }
 
+    @Test("A oneshot that does its work is well, however long it takes")
+    func working() throws {
+        let toml = "[apps.job]\nexec = [\"/bin/sleep\", \"1000\"]\ntype = \"oneshot\"\nlaunch = \"on-demand\"\n"
+        try withDaemon(toml) { daemon throws in
+            try daemon.eventually("the start is over") { try self.health(daemon).code == 0 }
+            let start = try Spawn.run([Built.path("torpor"), "start", "job", "--no-wait", "--socket", daemon.socket])
+            #expect(start.code == 0)
+            try daemon.waitForEvent("job", "launched")
+            #expect(try self.health(daemon) == (0, "all is well: 0 of 1 app is up (1 at work)\n"))
+            #expect(try self.health(daemon, "job").code == 0)
+            #expect(try self.health(daemon, "job", "--state", "active").code == 1)
+        }
+    }
+
     @Test("Every app that should be up and is not has a sentence, and a place in the document")
     func ill() throws {
         try withDaemon(Self.toml) { daemon throws in

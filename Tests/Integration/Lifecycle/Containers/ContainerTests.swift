@@ -230,6 +230,29 @@ struct ContainerTests {
     }
 
     @Test(
+        "When it ends in its sleep, podman cleans up with the share of an active app, under any torpord",
+        arguments: [false, true]
+    )
+    func cleansUp(isLost: Bool) throws {
+        try withPodman(Self.toml(keys: "restart = \"never\"")) { daemon, podman throws in
+            try daemon.done(.start, "web")
+            let (first, conmon) = try (Self.inside(daemon), Self.conmon(daemon))
+            guard ProcFS.autogroupObstacle(conmon) == nil else { return print("skipped: no autogroups here") }
+            try daemon.done(.suspend, "web")
+            try daemon.eventually("it has a sleeping app's share") { try ProcFS.autogroupNice(conmon) == 19 }
+            // conmon starts podman in its own session, which has the share.
+            kill(conmon, SIGSTOP)
+            kill(first, SIGKILL)
+            if isLost { try daemon.lose(.killed) }
+            try daemon.eventually("it has an active app's share") { try ProcFS.autogroupNice(conmon) == 0 }
+            kill(conmon, SIGCONT)
+            try daemon.eventually("it is gone") { try daemon.summary("web").state == "not-running" }
+            #expect(try daemon.summary("web").lastExit?.reason == "evicted")
+            #expect(try podman.containers(daemon).isEmpty)
+        }
+    }
+
+    @Test(
         "A first process that does not handle the stop signal costs no time: the others get it, and then it is killed"
     )
     func deaf() throws {

@@ -61,6 +61,23 @@ struct PodmanLossTests {
         }
     }
 
+    @Test("A container whose removal was cut off is removed, though its bundle is gone already")
+    func halfRemoved() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let podman = try Podman(folder)
+        let place = folder + "/web/container"
+        try File.makeDirectories(place)
+        try File.write(place + "/bundle", "/nowhere/bundle\n")
+        let script = """
+            podman create --name=torpor-web --cidfile='\(place)/id' localhost/small /app >/dev/null
+            export TORPOR_EXIT_STATUS=SIGKILL
+            '\(Built.path("torpor-container"))' remove '\(place)' >/dev/null
+            podman ps --all --format '{{.Names}}'
+            """
+        #expect(try podman.run(Podman.wrapper(hasNetwork: false) + ["/bin/sh", "-ec", script]) == "")
+    }
+
     /// What netavark (since 1.10) makes of the ports 8080 and 8081 of one container, and 9090 of another.
     private static let table = """
         table inet netavark {

@@ -173,6 +173,45 @@ import Varlink
         }
     }
 
+    /// An app whose main process runs the delegate, and then this.
+    private func withDelegate(ofShell next: String, _ body: (Daemon) throws -> Void) throws {
+        let toml = Delegates.head.replacing(
+            #"["/usr/bin/python3", "-S", "@D/app.py"]"#,
+            with: #"["/bin/sh", "-c", "while :; do /usr/bin/python3 -S @D/app.py; \#(next); done"]"#
+        )
+        try withDaemon(toml, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.ask("d.begin('upload')")
+            #expect(try daemon.summary("web").holds.contains { $0.contains("upload") })
+            // The child has copies of all descriptors.
+            try daemon.tellLater("fork(wait) and os._exit(0)")
+            try body(daemon)
+        }
+    }
+
+    @Test("a delegate that has ended is gone with its tasks, also while a process that it has forked lives")
+    func forked() throws {
+        try withDelegate(ofShell: "sleep 1000") { daemon in
+            try daemon.waitForEvent("web", "lost its delegate: process ")
+            try daemon.waitForEvent("web", "has no delegate any more")
+            try daemon.eventually("its task is over") { try daemon.summary("web").holds.isEmpty }
+            #expect(try daemon.summary("web").state == "active")
+        }
+    }
+
+    @Test("the next delegate is accepted at once, although a child of the former one holds its connections")
+    func successor() throws {
+        try withDelegate(ofShell: "true") { daemon in
+            try daemon.eventually("another process is the delegate") {
+                Set(try daemon.heard().filter { $0.what == "attached" }.map(\.pid)).count == 2
+            }
+            try daemon.eventually("the former one's task is over") { try daemon.summary("web").holds.isEmpty }
+            try daemon.done(.background, "web")
+            #expect(try daemon.messages().last == "didEnterBackground")
+            #expect(try !daemon.heard().contains { $0.error == "AlreadyAttached" })
+        }
+    }
+
     @Test("a delegate that became another program by execve attaches again")
     func executed() throws {
         try withDelegate { daemon in

@@ -121,7 +121,13 @@ import Varlink
                 try daemon.summary("hungry").lastExit?.reason == "memory-limit"
             }
             #expect(try daemon.summary("a").state == "active")
-            if try !has("memory", daemon) {
+            let isKept = try has("memory", daemon)
+            let counted = try #require(try daemon.status("a").countedMemory)
+            #expect(counted.bytes < 96 << 20 && counted.measure == (isKept ? .cgroup : .proportional), "\(counted)")
+            let page = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "status", "a"]).output
+            let line = page.split(separator: "\n").first { $0.contains("memory: ") } ?? ""
+            #expect(line.contains(isKept ? "MiB (of its cgroup)" : "MiB (PSS: shared pages count once)"), "\(page)")
+            if !isKept {
                 let pids = daemon.processes(of: "a")
                 let resident = try pids.map { try ProcFS.stat($0).residentPages * UInt64(Memory.pageSize) }.reduce(0, +)
                 #expect(resident > 96 << 20, "it looked closer")

@@ -37,6 +37,27 @@ import TorporAPI
         }
     }
 
+    @Test("A change that counts from the next launch on restarts no app after torpord was replaced either")
+    func fromNextLaunch() throws {
+        let old = Apps.sleeper("a")
+        let new = Apps.sleeper("a", "ready = { command = [\"/bin/true\"] }")
+        try withDaemon(old) { daemon throws in
+            try daemon.waitFor("a", "active")
+            let pid = try daemon.process(of: "a")
+            try daemon.apply(new) { $0.restart = true }
+            #expect(try daemon.process(of: "a") == pid)
+            try daemon.killTorpord()
+            try daemon.waitUntilItAnswers()
+            #expect(try daemon.status("a").outdated)
+            let said = try daemon.apply { $0.restart = true }.lines
+            #expect(said == ["a: changed before torpord was replaced (from the next launch on)"])
+            #expect(try daemon.process(of: "a") == pid)
+            try daemon.done(.restart, "a")
+            #expect(try !daemon.status("a").outdated)
+            #expect(try daemon.apply().apps.isEmpty)
+        }
+    }
+
     @Test("A change that is taken back after torpord was replaced is no longer pending", arguments: [false, true])
     func takenBack(twice: Bool) throws {
         let old = Apps.sleeper("a", "environment = { A = \"1\" }") + Apps.sleeper("b")

@@ -28,6 +28,17 @@ import Varlink
 
     private func open(_ daemon: Daemon) throws { try Daemon.write(["go": ""], in: daemon.directory) }
 
+    @Test("What is lost with an app is said before it is removed, and then")
+    func belongings() throws {
+        let stays = Apps.sleeper("stays")
+        let app = Apps.sleeper("shop", "launch = \"on-demand\"\ntopics = { \"*\" = { keep = true } }")
+        try withDaemon(app + stays) { daemon throws in
+            for topic in ["one", "two"] { try daemon.post(topic, to: "shop") }
+            #expect(try daemon.apply(stays) { $0.diff = true }.lines == ["shop: would be removed, with its 2 messages"])
+            #expect(try daemon.apply(stays).lines == ["shop: removed, with its 2 messages"])
+        }
+    }
+
     @Test("A suspended app gets its SIGTERM as from a person; its log stays, everything else of it goes")
     func suspended() throws {
         try withDaemon(Self.app("one") + Apps.sleeper("other"), files: Self.files) { daemon throws in

@@ -114,6 +114,58 @@ import TorporAPI
         }
     }
 
+    /// The same file system, but the kernel gathers what is written (FUSE_WRITEBACK_CACHE), and nobody answers when it
+    /// writes that back: whoever lets go of the file waits for ever, though it never opened it.
+    private static let writtenBack =
+        silentFile
+        .replacing("if code == 25 and pid != main:", with: "if code in (4, 16, 20):")
+        .replacing("7, 31, 0, 0, 16, 12,", with: "7, 31, 0, 1 << 16, 16, 12,")
+
+    @Test(
+        "A datagram with the last reference to a file that waits for ever holds nobody but what the app sends after it",
+        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+    )
+    func writtenBack() throws {
+        let program =
+            Self.writtenBack
+                + """
+
+                import socket
+                # Only the queue of this socket has the file, which was clean when it was closed.
+                one, other = socket.socketpair()
+                one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", file))])
+                os.close(file)
+                one.close()
+                dirty = os.open("/mnt/file", os.O_RDWR)
+                os.write(dirty, bytes(100))
+                tp.notify("READY=1")
+                tp.notify("STATUS=with it", [other.fileno()])
+                other.close()
+                tp.notify("STATUS=after it")
+                tp.wait()
+                """
+        try attack(program, keys: "user = \"nobody\"\n") { daemon in
+            try daemon.waitFor("evil", "active")
+            try daemon.eventually("it was read") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "with it"
+            }
+            // Another process waits for the file, and torpord serves others.
+            let keeper = try ProcFS.stat(try daemon.torpord()).parent
+            func waits() throws -> Bool {
+                try ProcFS.children(keeper).contains { (try? ProcFS.stat($0).comm) == "torpor-receive" }
+            }
+            #expect(try waits())
+            try expectUnharmed(daemon, try daemon.torpord(), keeper)
+            try daemon.eventually("what came after it is read") { try daemon.summary("evil").status == "after it" }
+            #expect(try waits())
+            try daemon.waitForEvent("evil", "its notifications waited: closing a descriptor that it sent")
+            try daemon.done(.stop, "evil")
+            try daemon.eventually("its end lets go of it") { try !waits() }
+        }
+    }
+
     /// A connection with unsent data that lingers for an hour.
     private static let lingering = """
         import socket, struct, tp

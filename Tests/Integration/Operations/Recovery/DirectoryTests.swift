@@ -78,6 +78,25 @@ import TorporAPI
         }
     }
 
+    @Test("A configuration in force that cannot be written there is the next torpord's all the same")
+    func unwritable() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            // Nothing can be renamed to the path of a directory.
+            let path = daemon.runtime + "/configuration"
+            try daemon.eventually("a directory is in its place") {
+                try? File.remove(path)
+                return (try? File.makeDirectory(path)) != nil
+            }
+            try daemon.apply(Self.toml.replacing("@B", with: Built.directory) + Apps.sleeper("new"))
+            try daemon.waitFor("new", "active")
+            let pids = try daemon.list().map(\.pid)
+            try daemon.lose(.killed)
+            #expect(try daemon.list().map(\.name) == ["web", "later", "new"])
+            #expect(try daemon.list().map(\.pid) == pids)
+        }
+    }
+
     /// A torpord that dies while it makes the directory again leaves sockets of which only the names are there.
     @Test("What is left of a torpord that died over it is made once more")
     func halfMade() throws {

@@ -2,14 +2,12 @@
 
 import AppConnection
 import CommandLinePages
-import EverydayVerbs
-import Lifecycle
 import Linux
 import TorporAPI
 import Varlink
 
 /// Acts as an app's delegate on behalf of a script or program that does not know Torpor's lifecycle.
-final class DelegateRun {
+package final class DelegateRun {
     /// How messages are handled.
     enum Manner {
         /// Runs a command for each message: the command for the message's name or, if there is none, the command for
@@ -81,8 +79,27 @@ final class DelegateRun {
         }
     }
 
+    /// Runs a delegate of the app that this process belongs to, and exits with its exit status. Without a command and a
+    /// program, messages are written to standard output.
+    package static func run(_ hooks: [DelegateHook], _ words: [String], json: Bool, readsAnswers: Bool) throws {
+        guard let socket = AppSide.environment.socket else {
+            guard !words.isEmpty else {
+                _ = try AppSide.socket()
+                return
+            }
+            // Without a supervisor there are no messages, so this process just executes the program.
+            let path = try AppSide.program(words[0])
+            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
+            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
+        }
+        let isInLines = hooks.isEmpty && words.isEmpty
+        let commands = Dictionary(hooks.map { ($0.message, $0.command) }) { $1 }
+        let manner: Manner = isInLines ? .lines(json: json, readsAnswers: readsAnswers) : .commands(commands)
+        ThisProcess.exit(try DelegateRun(manner: manner, words: words, socket: socket).run())
+    }
+
     /// Runs until the delegate ends. Returns the exit status.
-    package func run() throws -> Int32 {
+    private func run() throws -> Int32 {
         while true {
             wait()
             for event in link.work() { try handle(event) }
@@ -159,7 +176,8 @@ final class DelegateRun {
             let message = waiting.removeFirst()
             // The program may look for saved state when it starts, so restore the state first.
             if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
-            let isForOthers = Self.isForOthers(message.name)
+            // If this program does not know the message, it cannot tell.
+            let isForOthers = DelegateMessage(rawValue: message.name)?.isForOthers ?? true
             current = Current(name: message.name, isForOthers: isForOthers, answer: AppAnswer(id: message.id))
             switch manner {
             case .lines(let json, let readsAnswers):
@@ -206,51 +224,32 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether this kind of message concerns more than this app: if this app cannot use the message, another app may
-    /// get it, or its sender is notified. All other messages concern only this app.
-    private static func isForOthers(_ name: String) -> Bool {
-        switch Message(rawValue: name) {
-        case nil, .openURL, .continueActivity, .didReceiveEvent, .didReceiveNotification,
-            .didReceiveRemoteNotification:
-            true
-        case .willFinishLaunching, .restoreState, .didFinishLaunching, .didBecomeActive, .willResignActive,
-            .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
-            .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
-            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
-            .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification, .sceneWillConnect,
-            .sceneDidBecomeActive, .sceneWillResignActive,
-            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes, .refresh,
-            .willContinueActivity, .didFailToContinueActivity, .activityWasContinued:
-            false
-        }
-    }
-
     /// The variable TORPOR_MESSAGE, and one for each parameter of the message, such as TORPOR_MESSAGE_URL and
     /// TORPOR_MESSAGE_PATH.
     static func variables(_ message: AppMessage) -> [String: String] {
         var variables: [String: String] = [:]
-        if message.name == Message.settingsDidChange.rawValue || message.name == Message.identityDidChange.rawValue {
+        if [DelegateMessage.settingsDidChange, .identityDidChange].contains(where: { $0.rawValue == message.name }) {
             let payload = message.parameters["payload"]
             let changed = payload?["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
             variables["TORPOR_MESSAGE_CHANGED"] = changed.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
             let path = payload?["path"]?.stringValue ?? ""
             variables["TORPOR_MESSAGE_CHANGED_PATH"] = path.utf8.contains(0) ? "" : path
         }
-        if message.name == Message.refresh.rawValue {
+        if message.name == DelegateMessage.refresh.rawValue {
             let names = message.parameters["payload"]?["names"]?.arrayValue?.compactMap(\.stringValue) ?? []
             variables["TORPOR_MESSAGE_NAMES"] = names.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
         }
-        if message.name == Message.didDiscardScenes.rawValue {
+        if message.name == DelegateMessage.didDiscardScenes.rawValue {
             let names = message.parameters["payload"]?["names"]?.arrayValue?.compactMap(\.stringValue) ?? []
             variables["TORPOR_MESSAGE_SCENES"] = names.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
         }
         variables.merge(sceneVariables(message)) { $1 }
-        if message.name == Message.didReceiveLocalNotification.rawValue {
+        if message.name == DelegateMessage.didReceiveLocalNotification.rawValue {
             // These parameters are null if no user was asked. Set the variables even then, because scripts with ‘set
             // -u’ fail at missing ones.
             for name in ["ACTION", "ACTIVATION_TOKEN", "PAYLOAD"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
-        if message.name == Message.continueActivity.rawValue {
+        if message.name == DelegateMessage.continueActivity.rawValue {
             // An activity may lack any of these. Set the variables even then, for scripts with ‘set -u’.
             for name in ["TITLE", "PAYLOAD", "URL", "SOURCE"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
@@ -275,7 +274,7 @@ final class DelegateRun {
         func harmless(_ text: String) -> String { text.utf8.contains(0) ? "" : text }
         guard let scene = message.parameters["scene"]?.stringValue else { return [:] }
         var variables = ["TORPOR_SCENE": harmless(scene)]
-        guard message.name == Message.sceneWillConnect.rawValue else { return variables }
+        guard message.name == DelegateMessage.sceneWillConnect.rawValue else { return variables }
         // Set the variable even if its value is empty, because scripts with ‘set -u’ fail at a missing one.
         let session = message.parameters["options"]?["session"] ?? .null
         variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
@@ -314,7 +313,7 @@ final class DelegateRun {
                 if current?.child == nil { answer() }
             case .pending(let milliseconds, let text):
                 guard let id = current?.answer.id else { return }
-                guard current?.name != Message.didEnterBackground.rawValue else {
+                guard current?.name != DelegateMessage.didEnterBackground.rawValue else {
                     return Complaint.say(
                         "“\(line)” is refused: the deadline of didEnterBackground cannot be extended",
                         .warning

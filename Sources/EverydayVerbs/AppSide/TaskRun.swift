@@ -2,7 +2,6 @@
 
 import AppConnection
 import CommandLinePages
-import EverydayVerbs
 import Linux
 import TorporAPI
 import Varlink

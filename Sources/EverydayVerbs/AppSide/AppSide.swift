@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
-import ArgumentParser
-import CommandLinePages
-import Configuration
-import EverydayVerbs
+package import AppConnection
+package import CommandLinePages
 import Linux
-import TorporAPI
-import Varlink
+package import TorporAPI
+package import Varlink
 
 /// Functions of the verbs that an app's own processes use. These verbs talk to torpord over the app's own socket.
-enum AppSide {
-    static let environment = AppEnvironment()
+package enum AppSide {
+    package static let environment = AppEnvironment()
 
     /// The path of the app's socket. Throws if this process does not belong to an app.
-    static func socket() throws(Failure) -> String {
+    package static func socket() throws(Failure) -> String {
         guard let socket = environment.socket else {
             throw Failure(
                 status: .unknown,
@@ -26,7 +23,7 @@ enum AppSide {
 
     /// Makes a call. If the supervisor is replaced during the call, repeats it, which is safe because these requests
     /// have the same effect when carried out twice.
-    static func call(_ request: AppRequest) throws(Failure) -> JSON {
+    package static func call(_ request: AppRequest) throws(Failure) -> JSON {
         let path = try socket()
         do throws(VarlinkClientError) {
             return try PersistentVarlinkClient(path: path).call { request.call }
@@ -36,7 +33,7 @@ enum AppSide {
     }
 
     /// Reads a file, or standard input for `-`, up to 1 GiB.
-    static func bytes(of file: String) throws(Failure) -> [UInt8] {
+    package static func bytes(of file: String) throws(Failure) -> [UInt8] {
         _ = try socket()
         do throws(Errno) {
             return file == "-" ? try File.read(descriptor: 0, limit: 1 << 30) : try File.read(file, limit: 1 << 30)
@@ -50,7 +47,7 @@ enum AppSide {
 
     /// Asks the supervisor to store data. Small data is sent as Base64, larger data as the name of a file that contains
     /// it.
-    static func save(
+    package static func save(
         _ bytes: [UInt8],
         as what: String,
         _ request: (_ data: String?, _ file: String?) -> AppRequest
@@ -87,7 +84,7 @@ enum AppSide {
 
     /// Finds a program on the PATH as a shell does. If there is none, fails with the exit status that a shell uses for
     /// that.
-    static func program(_ name: String) throws(Failure) -> String {
+    package static func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             if File.isExecutable(name) { return name }
             if File.exists(name) {
@@ -148,22 +145,4 @@ enum AppSide {
     static func exitStatus(_ status: Int32) -> Int32 {
         WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1
     }
-}
-
-struct TimeLimitOrNone: ExpressibleByArgument {
-    package let duration: Duration?
-
-    init?(argument: String) {
-        if argument == "none" {
-            duration = nil
-        } else if let given = try? Quantity.duration(argument) {
-            duration = given
-        } else {
-            return nil
-        }
-    }
-
-    init(_ duration: Duration) { self.duration = duration }
-
-    var defaultValueDescription: String { duration.map { Quantity.text($0) } ?? "none" }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandLinePages
-import EverydayVerbs
 import Linux
 import TorporAPI
 import Varlink
 
 /// Merges the logs of several apps: first existing lines, sorted by time, then new lines as they arrive.
 struct ManyLogs {
-    package let apps: [String]
-    let options: GlobalOptions
+    let apps: [String]
+    let options: PlainOptions
     let choice: LogChoice
     /// Shows a line of the app with this index.
     let show: @Sendable (_ app: Int, _ line: JSON) -> Void
@@ -31,7 +30,7 @@ struct ManyLogs {
         var failure: Failure?
     }
 
-    package func run() throws {
+    func run() throws {
         if choice.follow { try follow() } else { try showPast() }
     }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandLinePages
-import EverydayVerbs
 import Linux
 import TorporAPI
 import Varlink
 
 /// Which lines of apps' output to show.
-struct LogChoice: Sendable {
+package struct LogChoice: Sendable {
     /// The number of last lines to show; nil for the default: 100, or all lines with `since`.
     var lines: Int64?
     /// Only lines from this time on are shown, in microseconds since 1970; nil for no limit.
@@ -17,8 +16,15 @@ struct LogChoice: Sendable {
     /// Whether to continue with new lines as they are written.
     var follow = false
 
+    package init(lines: Int64? = nil, since: Int64? = nil, grep: String? = nil, follow: Bool = false) {
+        self.lines = lines
+        self.since = since
+        self.grep = grep
+        self.follow = follow
+    }
+
     /// How many of the last lines to show; nil means all.
-    package var count: Int? { (lines ?? (since == nil ? 100 : nil)).map { Int(clamping: $0) } }
+    var count: Int? { (lines ?? (since == nil ? 100 : nil)).map { Int(clamping: $0) } }
 }
 
 /// The output of one app, from the supervisor's log files or the journal.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandLinePages
+import Linux
+import Varlink
+
+/// The verb `logs` without the argument parser (see ``PlainArguments``).
+package struct PlainLogs {
+    private let apps: [String]
+    private let choice: LogChoice
+    private let showsTimes: Bool
+    private let options: PlainOptions
+
+    package init(apps: [String], choice: LogChoice, showsTimes: Bool, options: PlainOptions) {
+        self.apps = apps
+        self.choice = choice
+        self.showsTimes = showsTimes
+        self.options = options
+    }
+
+    init?(_ words: ArraySlice<String>) {
+        var choice = LogChoice()
+        var showsTimes = false
+        let read = PlainWords(words) { option, words in
+            switch option {
+            case "-f", "--follow": choice.follow = true
+            case "-t", "--times": showsTimes = true
+            case "--utc": break
+            case "--grep": return words.set(&choice.grep) { $0 }
+            case "--since": return words.set(&choice.since) { PointInTime(argument: $0)?.microseconds }
+            default: return words.setLines(option, &choice.lines)
+            }
+            return true
+        }
+        guard let line = read else { return nil }
+        self.init(apps: line.operands, choice: choice, showsTimes: showsTimes, options: line.options)
+    }
+
+    package func run() throws {
+        let manager = try Manager(options)
+        if choice.follow { Output.endWithReader() }
+        let (names, isOne) = try manager.names(of: apps)
+        if isOne {
+            let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
+            return try AppLog(app: names[0], manager: manager, choice: choice).read { page in
+                Output.write(page.lines.map { lines.text(of: $0) }.joined())
+                return true
+            }
+        }
+        let lines = Lines(hasTimes: showsTimes, isJSON: options.json, apps: names)
+        try ManyLogs(apps: names, options: options, choice: choice) { app, line in
+            Output.write(lines.text(of: line, app))
+        }.run()
+    }
+
+    private struct Lines: Sendable {
+        var hasTimes: Bool
+        var isJSON: Bool
+        /// The names of the apps if lines of several apps are shown; otherwise empty.
+        var apps: [String] = []
+
+        private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]
+
+        func text(of line: JSON, _ app: Int? = nil) -> String {
+            if isJSON {
+                guard let app, var object = line.objectValue else { return line.description + "\n" }
+                object = JSONObject(members: [.init(name: "app", value: .string(apps[app]))] + object.members)
+                return JSON.object(object).description + "\n"
+            }
+            var text = ""
+            if let app {
+                let name = Terminal.harmless(apps[app])
+                let width = apps.reduce(0) { max($0, $1.count) }
+                let padded = name + String(repeating: " ", count: max(0, width - name.count))
+                text = Terminal.coloured(padded + " |", Self.colours[app % Self.colours.count]) + " "
+            }
+            if hasTimes, let at = line["at"]?.intValue {
+                text += Terminal.coloured(Times.timestamp(at), .dim) + " "
+            }
+            return text + Terminal.line(line["text"]?.stringValue ?? "") + "\n"
+        }
+    }
+}
