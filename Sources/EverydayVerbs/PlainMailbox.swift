@@ -77,6 +77,8 @@ package struct PlainMailbox {
     /// Shows the queued messages of the app that this process belongs to.
     private func showOwn() throws {
         var isMore = true
+        // One document, whatever the number of parts; the last part is removed after it was printed.
+        var all: [MailInfo] = []
         while isMore {
             var request = TakeRequest()
             request.keep = true
@@ -85,8 +87,13 @@ package struct PlainMailbox {
                 try Fields(reply).list("mail") { json throws(FieldError) in try MailInfo(json: json) }
             }
             if !drop.isEmpty { mail = mail.filter { drop.contains($0.id) } }
-            show(mail, ["mail": .array(mail.map(\.json))])
             isMore = reply["more"]?.boolValue ?? false
+            all += mail
+            if !options.json {
+                show(mail, .null)
+            } else if !isMore || !take || mail.isEmpty {
+                show([], ["mail": .array(all.map(\.json))])
+            }
             guard take || !drop.isEmpty, !mail.isEmpty else { break }
             request.max = 0
             request.done = mail.map(\.id)

@@ -229,7 +229,8 @@ struct SupervisordIncludes {
         for (pattern, _) in patterns.members.prefix(Self.mostPatterns) {
             let found = files(SourceTree.join(folder, pattern)).filter { tree.read($0) != nil }
             if leftOut {
-                result.doubt("\(quoted(pattern)) of [include] names more than \(Self.mostPlaces) files", at: place)
+                let most = "more than \(Self.mostPlaces) files or folders, of which the first are read"
+                result.doubt("\(quoted(pattern)) of [include] matches \(most)", at: place)
                 leftOut = false
             }
             if found.isEmpty {

@@ -96,11 +96,11 @@ public final class VarlinkClient {
         var timeout = firstTimeoutMilliseconds ?? timeoutMilliseconds
         while true {
             let response = try receive(timeoutMilliseconds: timeout)
-            timeout = timeoutMilliseconds
             if dropped > 0 {
                 if !response.continues { dropped -= 1 }
                 continue
             }
+            timeout = timeoutMilliseconds
             if let error = response.error { throw .service(name: error, parameters: response.parameters) }
             guard response.continues else { return response.parameters }
             onReply(response.parameters)

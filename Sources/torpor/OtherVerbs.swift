@@ -12,15 +12,14 @@ enum OtherVerbs {
             throw Failure(status: .failed, message: "\(name) cannot be found: /proc/self/exe cannot be read")
         }
         // Try to execute it without looking for it before. By its first argument, it knows where this program is.
+        var problem: String?
         for path in ThisProcess.companions(name, of: folder) {
             let error = ThisProcess.execute(path, arguments: [own] + arguments)
-            guard error == .noSuchFileOrDirectory else {
-                throw Failure(status: .failed, message: "\(path) cannot be run: \(error)")
-            }
+            if error != .noSuchFileOrDirectory { problem = "\(path) cannot be run: \(error)" }
         }
         throw Failure(
             status: .failed,
-            message: "\(name) is neither beside torpor nor in ../libexec/torpor: install it"
+            message: problem ?? "\(name) is neither beside torpor nor in ../libexec/torpor: install it"
         )
     }
 }

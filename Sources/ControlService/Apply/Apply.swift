@@ -42,6 +42,13 @@ struct Apply {
                 KeyChange(key: $0.key, old: $0.old, new: $0.new, effect: .live)
             }
         }
+        // What differs from the configuration applied last may be as it was when the app was launched.
+        let launchOnly = launchOnly.intersection(outdated).subtracting(takenBack)
+        for index in diff.apps.indices where launchOnly.contains(diff.apps[index].name) {
+            diff.apps[index].changes = diff.apps[index].changes.map {
+                KeyChange(key: $0.key, old: $0.old, new: $0.new, effect: $0.effect == .restart ? .launch : $0.effect)
+            }
+        }
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             let effect = launchOnly.contains(app.name) ? KeyEffect.launch : .restart
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: effect), to: app.name)

@@ -116,10 +116,9 @@ package final class ConfigurationInForce: Room {
         }
     }
 
-    /// Keeps the texts in memory that is no file's, since the directory is full or cannot be written. What lies there is
-    /// older, and would take away apps that were added since.
+    /// Keeps the texts in memory that is no file's, since the directory is full or cannot be written. What torpor-keeper
+    /// holds is older, and would take away apps that were added since.
     private func keepInMemory(_ texts: [UInt8], instead error: Errno) {
-        try? File.remove(runtime.configuration)
         let problem = "cannot write \(runtime.configuration) (\(error))"
         do throws(Errno) {
             let memory = try Memory.file(named: "configuration")

@@ -31,6 +31,8 @@ package final class NotifySockets: ShellRoom {
         }
         app.isHearing = true
         defer { app.isHearing = app.awaitsReceiver }
+        // While a process removes or opens a datagram, the socket is not watched; its next one may need none.
+        app.notifySource?.setEvents(.readable)
         // A datagram stays in the socket until torpord has acted on it, so that the next torpord can read it if this
         // one dies before that.
         for _ in 0..<limit {

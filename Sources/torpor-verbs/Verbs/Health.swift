@@ -17,10 +17,10 @@ struct Health: ParsableCommand {
             events and the output of apps can be written. An app is not well if it has failed, if it waits to be \
             launched, or if it has restart = "always" and was evicted with nothing left to launch it. With APP, all \
             is well if each of these apps is up, ready and healthy. A suspended app counts as up, since it is resumed when it \
-            is needed, and so does a oneshot that has done its work.
+            is needed, and so does a oneshot that has done its work, or does it now.
 
-            Each problem is a sentence on standard error. Exit status: 0 all is well; 1 something is not; 4 no \
-            supervisor answers in time, or there is no such app.
+            Each problem is a sentence on standard error. Exit status: 0 all is well; 1 something is not; 4 there \
+            is no such app; 5 no supervisor answers in time.
             """
     )
     .examples(

@@ -156,7 +156,7 @@ import TorporAPI
             func waits() throws -> Bool {
                 try ProcFS.children(keeper).contains { (try? ProcFS.stat($0).comm) == "torpor-receive" }
             }
-            #expect(try waits())
+            try daemon.eventually("another process waits for it") { try waits() }
             try expectUnharmed(daemon, try daemon.torpord(), keeper)
             try daemon.eventually("what came after it is read") { try daemon.summary("evil").status == "after it" }
             #expect(try waits())
