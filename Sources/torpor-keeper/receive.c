@@ -102,8 +102,8 @@ static void close_opened(void)
     opened_count = 0;
 }
 
-/// Receives the next datagram's descriptors, but leaves it in the queue (MSG_PEEK).
-static void open_next(struct torpor_keeper_received *answer)
+/// Receives the next datagram's descriptors. With MSG_PEEK in `flags` it stays in the queue.
+static void open_next(struct torpor_keeper_received *answer, int flags)
 {
     union {
         struct cmsghdr align;
@@ -113,7 +113,7 @@ static void open_next(struct torpor_keeper_received *answer)
     struct iovec part = {.iov_base = &none, .iov_len = sizeof none};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    if (recvmsg(DATAGRAMS, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+    if (recvmsg(DATAGRAMS, &message, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
         answer->error = (uint32_t)errno;
         return;
     }
@@ -136,7 +136,7 @@ static bool answer_next(void)
     struct torpor_keeper_received answer = {0, 0, 0};
     int good[TORPOR_KEEPER_DESCRIPTORS];
     unsigned count = 0;
-    open_next(&answer);
+    open_next(&answer, MSG_PEEK);
     for (unsigned i = 0; i < opened_count; i++)
         if (is_harmless(opened[i]))
             good[count++] = opened[i];
@@ -160,19 +160,34 @@ static bool answer_next(void)
     return sent;
 }
 
-/// Removes the next datagram, which may block forever.
+/// How many sockets of removed datagrams this process may have open.
+#define MOST_SOCKETS 512
+
+/// Removes the next datagram, and closes its descriptors, which may block forever. A connection that lingers blocks who
+/// closes it last, but not who exits: so sockets stay open until this process exits, which torpord makes it do a second
+/// later. Returns false if it should exit now.
 static bool drop_next(void)
 {
-    struct torpor_keeper_received answer = {0, 0, 2};
+    static unsigned sockets;
+    struct torpor_keeper_received answer = {0, 0, 0};
     char none;
     // If torpord has died since, the next one asks another process for the same: two would remove two.
     if (recv(REQUESTS, &none, sizeof none, MSG_PEEK | MSG_DONTWAIT) == 0)
         return false;
-    if (recv(DATAGRAMS, &none, sizeof none, MSG_DONTWAIT) < 0)
-        answer.error = (uint32_t)errno;
+    open_next(&answer, 0);
+    answer.lost = 2;
+    for (unsigned i = 0; i < opened_count; i++) {
+        int type;
+        socklen_t size = sizeof type;
+        if (getsockopt(opened[i], SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+            sockets++;
+        else
+            close(opened[i]);
+    }
+    opened_count = 0;
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof answer};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    return sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
+    return sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0 && sockets < MOST_SOCKETS;
 }
 
 #if defined(__x86_64__)

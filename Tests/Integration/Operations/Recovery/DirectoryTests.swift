@@ -88,7 +88,7 @@ import TorporAPI
                 try? File.remove(path)
                 return (try? File.makeDirectory(path)) != nil
             }
-            try daemon.apply(Self.toml.replacing("@B", with: Built.folder) + Apps.sleeper("new"))
+            try daemon.apply(Self.toml.replacing("@B", with: Built.folder) + "\n" + Apps.sleeper("new"))
             try daemon.waitFor("new", "active")
             let pids = try daemon.list().map(\.pid)
             try daemon.lose(.killed)
