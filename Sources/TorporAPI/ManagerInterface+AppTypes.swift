@@ -266,7 +266,9 @@ extension ManagerInterface {
         # data_folder: where its data folders are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
         # kernel" or "at launch", null while it does not run; bundle_failed: the version in whose
         # place the one before was put back; unfit_settings: the settings whose values do
-        # not fit their declaration. With journal, its output is there, and log is empty.
+        # not fit their declaration. memory_counted: what counts for memory_limit, memory_counted_by how: "cgroup" (all
+        # of its cgroup), "proportional" (shared pages count once), "resident". With journal, its output is there, and
+        # log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -285,6 +287,7 @@ extension ManagerInterface {
           next_restart_ms: ?int,
           stranded: ?bool,
           done: ?bool,
+          working: ?bool,
           socket_trouble: ?string,
           unhealthy: ?string,
           held_back: ?string,
