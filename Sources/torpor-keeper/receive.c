@@ -11,10 +11,12 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -102,8 +104,8 @@ static void close_opened(void)
     opened_count = 0;
 }
 
-/// Receives the next datagram's descriptors. With MSG_PEEK in `flags` it stays in the queue.
-static void open_next(struct torpor_keeper_received *answer, int flags)
+/// Receives the next datagram's descriptors, but leaves it in the queue (MSG_PEEK).
+static void open_next(struct torpor_keeper_received *answer)
 {
     union {
         struct cmsghdr align;
@@ -113,7 +115,7 @@ static void open_next(struct torpor_keeper_received *answer, int flags)
     struct iovec part = {.iov_base = &none, .iov_len = sizeof none};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    if (recvmsg(DATAGRAMS, &message, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+    if (recvmsg(DATAGRAMS, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
         answer->error = (uint32_t)errno;
         return;
     }
@@ -136,7 +138,7 @@ static bool answer_next(void)
     struct torpor_keeper_received answer = {0, 0, 0};
     int good[TORPOR_KEEPER_DESCRIPTORS];
     unsigned count = 0;
-    open_next(&answer, MSG_PEEK);
+    open_next(&answer);
     for (unsigned i = 0; i < opened_count; i++)
         if (is_harmless(opened[i]))
             good[count++] = opened[i];
@@ -160,34 +162,20 @@ static bool answer_next(void)
     return sent;
 }
 
-/// How many sockets of removed datagrams this process may have open.
-#define MOST_SOCKETS 512
-
-/// Removes the next datagram, and closes its descriptors, which may block forever. A connection that lingers blocks who
-/// closes it last, but not who exits: so sockets stay open until this process exits, which torpord makes it do a second
-/// later. Returns false if it should exit now.
+/// Removes the next datagram, which may block forever: the kernel lets go of its descriptors, without what a close(2) of
+/// each would ask a filesystem for.
 static bool drop_next(void)
 {
-    static unsigned sockets;
-    struct torpor_keeper_received answer = {0, 0, 0};
+    struct torpor_keeper_received answer = {0, 0, 2};
     char none;
     // If torpord has died since, the next one asks another process for the same: two would remove two.
     if (recv(REQUESTS, &none, sizeof none, MSG_PEEK | MSG_DONTWAIT) == 0)
         return false;
-    open_next(&answer, 0);
-    answer.lost = 2;
-    for (unsigned i = 0; i < opened_count; i++) {
-        int type;
-        socklen_t size = sizeof type;
-        if (getsockopt(opened[i], SOL_SOCKET, SO_TYPE, &type, &size) == 0)
-            sockets++;
-        else
-            close(opened[i]);
-    }
-    opened_count = 0;
+    if (recv(DATAGRAMS, &none, sizeof none, MSG_DONTWAIT) < 0)
+        answer.error = (uint32_t)errno;
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof answer};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    return sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0 && sockets < MOST_SOCKETS;
+    return sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
 }
 
 #if defined(__x86_64__)
@@ -234,10 +222,27 @@ static void confine(void)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+static void interrupted(int number) { (void)number; }
+
+/// Makes a signal arrive fifty times a second. Who lets go of a connection last waits for as long as it lingers
+/// (SO_LINGER), but no longer than until a signal comes.
+static void hurry(void)
+{
+    struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+    struct itimerval pace = {{0, 20000}, {0, 20000}};
+    setitimer(ITIMER_REAL, &pace, NULL);
+}
+
 int receive(void)
 {
     prctl(PR_SET_NAME, "torpor-receive");
     syscall(SYS_close_range, REQUESTS + 1, ~0u, 0);
+    hurry();
     confine();
     for (;;) {
         char request;
