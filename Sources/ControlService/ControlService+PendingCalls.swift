@@ -65,7 +65,7 @@ extension ControlService {
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
             var url: Int64?
-            // Record the token in the dependents too, so that a repeated request does not stop them a second time.
+            // The dependents take the token too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
             for app in [app] + along {
@@ -86,6 +86,8 @@ extension ControlService {
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .start, request.force { try self.request(.runUnowned, of: app.id) }
+                // If torpord dies in between, a repeated request must not know the app and take these for new.
+                for app in along where !app.tokens.isRecorded { record(app) }
                 if request.verb == .discard {
                     supervisor.scenes.end(app)
                 } else if request.verb == .own || request.verb == .disown {
@@ -94,7 +96,7 @@ extension ControlService {
                     try self.request(asked, of: app.id)
                 }
                 // Record the token, so that a repeated request is recognised, if no lifecycle change has recorded it.
-                for app in [app] + along where !app.tokens.isRecorded { record(app) }
+                if !app.tokens.isRecorded { record(app) }
                 // If the app's launch waits until a policy allows it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
