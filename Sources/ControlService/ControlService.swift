@@ -300,7 +300,7 @@ package final class ControlService: ShellRoom, ClientService {
                 ? "the torpord on disk did not start, so the previous one continues: see its log" : nil,
             configurationFailure: supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil
         )
-        info.troubles = supervisor.persistence.trouble.map { [$0] } ?? []
+        info.troubles = [supervisor.persistence.trouble, supervisor.persistence.losses.sentence].compactMap(\.self)
         for app in apps {
             guard let error = app.capture?.log?.failure else { continue }
             info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")

@@ -56,13 +56,13 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private var absent: [String: StoreContents] = [:]
     /// Why nothing can be stored now; nil if storing works.
     package private(set) var trouble: String?
-    /// A sentence for users if the store's file was replaced, so that settings and requests of users may be lost;
-    /// otherwise nil.
-    package private(set) var loss: String?
+    /// Which files of the store were replaced lately, so that settings and requests of users may be lost.
+    package let losses: StoreLosses
 
     package init(_ supervisor: Supervisor, _ store: Store) {
         self.supervisor = supervisor
         self.store = store
+        losses = StoreLosses(supervisor.loop, store: supervisor.runtime.state + "/torpor.db")
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
@@ -165,6 +165,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
+        losses.look {}
         // An app with a recovery record has its history already; loading it again would duplicate it.
         let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
@@ -339,9 +340,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             trouble = notice.description
             level = .error
         case .setAside, .setAsideNewer:
-            loss =
-                notice.description + "; what people had asked of apps, and their answers, may be lost: look through "
-                + "‘torpor list’ and ‘torpor permissions’"
+            if let file = notice.file { losses.add(file) }
             level = .warning
         case .otherMachine: level = .warning
         }
