@@ -30,6 +30,8 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationComparison: ConfigurationComparison
     /// Finds out, on a background thread, why apps could not be launched with a new configuration.
     let launchObstacles: BackgroundWorker
+    /// Finds out, on a background thread, which apps have other files of variables than at their launch.
+    let environmentReads: CoalescingReader<[String: EnvironmentAtLaunch], Set<String>>
     /// Finds out, on a background thread, which files of the configuration every user can change.
     let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
     /// How many configurations were applied. Code that waits compares the number before and after the wait, to detect
@@ -50,6 +52,14 @@ package final class ControlService: ShellRoom, ClientService {
         )
         configurationComparison = ConfigurationComparison(supervisor.loop)
         launchObstacles = BackgroundWorker(supervisor.loop, named: "obstacles")
+        environmentReads = CoalescingReader(
+            supervisor.loop,
+            named: "environments",
+            joining: { (question: inout [String: EnvironmentAtLaunch], newer: [String: EnvironmentAtLaunch]) in
+                question.merge(newer) { $1 }
+            },
+            { EnvironmentAtLaunch.changed($0) }
+        )
         exposureReads = CoalescingReader(
             supervisor.loop,
             named: "exposures",

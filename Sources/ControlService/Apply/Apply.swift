@@ -22,6 +22,7 @@ struct Apply {
     ///   - launchOnly: the names of the apps among `outdated` that have all values of `new` that need a restart.
     ///   - takenBack: the names of the apps among `outdated` that were launched with the same launch settings as those
     ///     in `new`. The apply brings these apps up to date without a restart.
+    ///   - environments: the names of the running apps whose `environment_file` has changed since their launch.
     ///   - obstacles: why apps could not be launched with `new`, by name. If such an app runs, it is not restarted.
     init(
         _ request: ApplyRequest,
@@ -30,6 +31,7 @@ struct Apply {
         outdated: Set<String> = [],
         launchOnly: Set<String> = [],
         takenBack: Set<String> = [],
+        environments: Set<String> = [],
         obstacles: [String: String] = [:]
     ) {
         self.request = request
@@ -52,6 +54,15 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             let effect = launchOnly.contains(app.name) ? KeyEffect.launch : .restart
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: effect), to: app.name)
+        }
+        for app in new.apps where environments.contains(app.name) {
+            let name = "environment_file"
+            let isNamed = diff.apps.contains { $0.name == app.name && $0.changes.contains { $0.key == name } }
+            guard !isNamed, !app.environmentFiles.isEmpty else { continue }
+            diff.add(
+                KeyChange(key: name, old: "as at its launch", new: "changed since", effect: .restart),
+                to: app.name
+            )
         }
         // In the diff, count a scene as removed if its template was removed, and as added if its template was added
         // again.

@@ -171,6 +171,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             switch result {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
+                app.environmentAtLaunch = facts.environment
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
                 self.withArchives(app, order, facts, specification)

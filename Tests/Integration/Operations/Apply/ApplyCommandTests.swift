@@ -26,6 +26,42 @@ import TorporAPI
         }
     }
 
+    @Test("An environment_file with other contents is a change, which takes effect at the next launch")
+    func environmentFile() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = folder + "/web.env"
+        try File.write(file, "TOKEN=old-one\n")
+        let named = Apps.sleeper("web", "environment_file = \"\(file)\"") + Apps.sleeper("db")
+        try withDaemon(named) { daemon throws in
+            for app in ["web", "db"] { try daemon.waitFor(app, "active") }
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            // A comment is no change.
+            try File.write(file, "# TOKEN=new\nTOKEN=old-one\n")
+            #expect(try torpor(daemon, "apply") == (0, "nothing changed\n"))
+            try File.write(file, "TOKEN=new-one\n")
+            let (code, output) = try torpor(daemon, "apply", "--diff")
+            let expected = """
+                web: would be changed
+                  environment_file as at its launch → changed since (at the next launch, or now with --restart)
+
+                """
+            #expect(code == 0 && output == expected, "\(output)")
+            let applied = try torpor(daemon, "apply")
+            let text = "web: environment_file changed: takes effect at the next launch, or now with --restart\n"
+            #expect(applied == (0, text), "\(applied)")
+            let restarted = try torpor(daemon, "apply", "--restart")
+            #expect(restarted == (0, "web: environment_file changed: restarted\n"), "\(restarted)")
+            let pid = try #require(try daemon.status("web").pid)
+            #expect(try File.readString("/proc/\(pid)/environ", limit: 65_536).contains("TOKEN=new-one"))
+            #expect(try torpor(daemon, "apply", "--restart") == (0, "nothing changed\n"))
+            // What is being replaced, or cannot be read, is not called a change.
+            try File.remove(file)
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            #expect(!daemon.log.contains("-one"))
+        }
+    }
+
     @Test("One line an app, and exit statuses that tell done, failed, invalid and unknown apart")
     func lines() throws {
         try withDaemon(Apps.sleeper("web") + Apps.sleeper("db") + Apps.sleeper("old")) { daemon throws in
