@@ -139,7 +139,7 @@ extension ControlService {
         }
         if !request.wait {
             for index in items.indices where items[index].result == nil {
-                items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+                items[index].result = underWay(items[index])
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
@@ -153,6 +153,17 @@ extension ControlService {
         // Before the client learns that the request was accepted, the queued URL must be on disk.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
+        }
+    }
+
+    /// The result for an app that the call does not wait for: where it is if it is there already, else what happens.
+    private func underWay(_ item: PendingCall.Item) -> VerbResult {
+        let app = apps[item.app]
+        if item.url == nil, let result = judge(item, app), result.ok { return result }
+        switch item.target {
+        case .gone: return result(app, ok: true, "is being terminated")
+        case .newIncarnation: return result(app, ok: true, "is being restarted")
+        default: return result(app, ok: true, "is on its way")
         }
     }
 
