@@ -309,6 +309,7 @@ extension ControlService {
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
             entry.belongings = applied.belongings[change.name]
+            entry.pending = applied.pending[change.name] ?? []
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
@@ -343,6 +344,7 @@ extension ControlService {
 
     private func tell(_ applied: Apply, _ entries: [Apply.Entry], by name: String) {
         for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
+        let entries = entries.filter { !$0.isAsBefore }
         for entry in entries {
             let text = entry.text(isWaiting: false)
             note(apps[entry.id], .reconfigured, text: text, reason: name)

@@ -116,6 +116,7 @@ extension ControlService {
             guard let id = coordinator.id(of: change.name), apps[id].specification.scene == nil else { continue }
             apply.belongings[change.name] = belongings(of: apps[id])
         }
+        apply.notePending(since: supervisor.configuration)
         return apply
     }
 

@@ -62,6 +62,34 @@ import TorporAPI
         }
     }
 
+    @Test("What waits for the next launch is said to wait when nothing else has changed, and is no event again")
+    func pending() throws {
+        try withDaemon(Apps.sleeper("web") + Apps.sleeper("db")) { daemon throws in
+            for app in ["web", "db"] { try daemon.waitFor(app, "active") }
+            let ready = "ready = { command = [\"/bin/true\"] }\n"
+            try daemon.configure(Apps.sleeper("web", ready) + Apps.sleeper("db"))
+            func applied() throws -> String {
+                let (code, output) = try torpor(daemon, "apply")
+                #expect(code == 0, "\(output)")
+                return output
+            }
+            func count() throws -> Int { try daemon.events("web").count { $0.kind == "configuration" } }
+            let first = try applied()
+            #expect(first.hasPrefix("web: changed ready ") && first.hasSuffix("(from the next launch on)\n"))
+            #expect(try count() == 1)
+            let second = try applied()
+            #expect(second.hasPrefix("web: the next launch brings ready none → "), "\(second)")
+            #expect(try count() == 1)
+            // With another change of the app, both are said.
+            try daemon.configure(Apps.sleeper("web", ready + "grace = \"7s\"") + Apps.sleeper("db"))
+            let third = try applied()
+            #expect(third.hasPrefix("web: changed grace 5s → 7s (live); the next launch brings ready"), "\(third)")
+            #expect(try count() == 2)
+            try daemon.done(.restart, "web")
+            #expect(try applied() == "nothing changed\n")
+        }
+    }
+
     @Test("One line an app, and exit statuses that tell done, failed, invalid and unknown apart")
     func lines() throws {
         try withDaemon(Apps.sleeper("web") + Apps.sleeper("db") + Apps.sleeper("old")) { daemon throws in
