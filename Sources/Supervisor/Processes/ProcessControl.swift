@@ -302,7 +302,7 @@ package final class ProcessControl: ShellRoom {
         app.run.passTimer?.disarm()
         let hooks = supervisor.launcher.containers.cleanup(of: app) + app.specification.afterStop
         if !hooks.isEmpty { deliver(.cleaningUp, to: app.id) }
-        supervisor.launcher.runHooks(app, hooks, named: Launcher.afterStop) { [weak self] failure in
+        supervisor.launcher.runHooks(app, hooks, as: .afterStop) { [weak self] failure in
             if let failure { self?.note(app, .hookFailed, text: failure) }
             self?.deliver(.allGone, to: app.id)
         }
