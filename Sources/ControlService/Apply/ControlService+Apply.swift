@@ -387,14 +387,13 @@ extension ControlService {
     /// Calls `then` once the `paths` of apps are watched: a file that the client writes after the reply wakes its app.
     private func whenPathsAreWatched(_ then: @escaping () -> Void) {
         guard let paths = supervisor.wakes.pathSource else { return then() }
-        let answer = Once<Void> { _ in then() }
-        answer.timer = try? loop.timer { answer.give(()) }
-        answer.timer?.arm(after: Self.watchPatience)
-        paths.whenComplete { answer.give(()) }
+        paths.whenComplete(within: Self.watchPatience, then)
     }
 
     /// How long an apply waits until paths are watched, which a disk or a directory service may delay.
-    private static let watchPatience = Duration.seconds(2)
+    private static let watchPatience = Duration.milliseconds(
+        ThisProcess.environment("TORPOR_TEST_WATCH_PATIENCE_MS").flatMap { Int64($0) } ?? 2_000
+    )
 
     private func target(of entry: Apply.Entry, _ machine: AppMachine) -> PendingCall.Target {
         switch entry.change?.kind {
