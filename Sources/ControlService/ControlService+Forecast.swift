@@ -111,6 +111,18 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
+    /// What a reset has done, as words that follow the app's name. If a user had stopped the app, names what launches it
+    /// from now on.
+    func resetText(_ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard machine.isRearmed, machine.blocksWaking == nil else { return "was reset" }
+        let wakers = wakers(of: app, connections: [])
+        let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
+        let start = app.specification.launch == .onDemand ? "" : "the next start of the supervisor"
+        let launchers = [names, start].filter { !$0.isEmpty }.joined(separator: " or ")
+        guard !launchers.isEmpty else { return "was reset: no longer counts as stopped" }
+        return "was reset: no longer counts as stopped, and is launched by \(launchers)"
+    }
+
     /// A text that names the apps that do not run, and whose events launch an app that a user stopped, because they
     /// require it. Nil if there are none.
     private func launchedWithDependents(_ app: AppRuntime) -> String? {

@@ -269,7 +269,7 @@ extension ControlService {
     private func judge(_ item: PendingCall.Item, _ app: AppRuntime) -> VerbResult? {
         let machine = coordinator.machine(app.id)
         switch item.target {
-        case .done: return result(app, ok: true, "was reset")
+        case .done: return result(app, ok: true, resetText(app, machine))
         case .scene(let scene, let goal, let name): return judge(item, scene, goal, name, app)
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {

@@ -41,7 +41,11 @@ extension ControlService {
         case .disconnect, .discard: app.kept.goalOfPerson = nil
         case .restart:
             if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
-        case .interrupt, .reset, .hold, .wait, .own, .disown: return
+        case .reset:
+            let machine = coordinator.machine(app.id)
+            guard !machine.isAlive, machine.isStopped || machine.isForceQuit else { return }
+            app.kept.goalOfPerson = nil
+        case .interrupt, .hold, .wait, .own, .disown: return
         }
         // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then
         // decides whether the app is launched again, so forget the user's goal.
