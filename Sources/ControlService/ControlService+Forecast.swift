@@ -74,11 +74,11 @@ extension ControlService {
             status.notWokenBy.append("connections to \(socket.plan.address) (\(reason))")
         }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
-        let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false
-        if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents(exceptAt: unbound),
-            !coordinator.hasDependents(app.id)
+        if wakers.isEmpty, let manager = supervisor.policyManager, manager.isNeverWoken(app),
+            manager.chain.slots.contains(where: { $0.settings.name == "server" })
         {
-            status.notWokenBy.append("any event" + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
+            let what = coordinator.hasDependents(app.id) ? "clients other than the apps that require it" : "any event"
+            status.notWokenBy.append(what + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
         }
     }
 

@@ -6,6 +6,7 @@ import Linux
 import Processes
 import Supervisor
 import TorporAPI
+import Varlink
 import VarlinkServer
 
 /// Signals that clients send to apps.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
+import EventLoop
 import Lifecycle
 import Linux
 import Processes
