@@ -169,26 +169,6 @@ extension ControlService {
         return "it has no connection"
     }
 
-    /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
-    /// stopped when it was read just now; nil if it was not read.
-    func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
-        let outline = coordinator.outline(app.id)
-        var isStopped = false
-        if outline.state != .suspended, outline.transition == nil, let tree = app.run.tree {
-            isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")
-        }
-        if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
-    }
-
-    /// Why the app does nothing although it is up, as words that follow its name: its own or another process's signal,
-    /// such as `kill -STOP`, has stopped it. Nil if it was not stopped when that was last looked at.
-    func outsideStop(of app: AppRuntime) -> String? {
-        guard app.run.isStoppedByOthers else { return nil }
-        let machine = coordinator.machine(app.id)
-        guard machine.state != .suspended, machine.transition == nil else { return nil }
-        return "is stopped by its own or another process's signal: ‘torpor signal CONT \(app.name)’ continues it"
-    }
-
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
     /// connection, and no app that it requires.
     func isStranded(_ app: AppRuntime) -> Bool {
@@ -295,13 +275,3 @@ extension ControlService {
         }
     }
 }
-
-extension Incarnation {
-    /// Whether the main process was stopped, although torpord had not stopped it, when that was last looked at.
-    fileprivate var isStoppedByOthers: Bool {
-        get { slots[StoppedByOthersSlot.self] ?? false }
-        set { slots[StoppedByOthersSlot.self] = newValue }
-    }
-}
-
-private enum StoppedByOthersSlot: Slot { typealias Value = Bool }

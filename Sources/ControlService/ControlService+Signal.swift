@@ -10,7 +10,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Signals that clients send to apps.
+/// Signals that clients and others send to apps.
 extension ControlService {
     func send(_ name: String, to apps: [AppRuntime], _ token: RequestToken?, _ reply: Reply) {
         guard let signal = Signal.number(named: name) else {
@@ -37,13 +37,16 @@ extension ControlService {
         coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
     }
 
+    /// The signals that ask programs to end, whether or not a program handles them.
+    private static let endingSignals = [Signal.terminate, Signal.interrupt, Signal.quit, Signal.abort]
+
     /// Whether a suspended app must be resumed for the signal, which would end it otherwise when the next visitor wakes
     /// it: a signal that asks programs to end, or one that ends this program since it has no handler for it.
     private func mustBeHandledNow(_ signal: Int32, by app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended || machine.transition == .suspending else { return false }
+        if Self.endingSignals.contains(signal) { return true }
         let name = Signal.name(signal)
-        if ["SIGTERM", "SIGINT", "SIGQUIT", "SIGABRT"].contains(name) { return true }
         let harmless = [
             "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGKILL",
         ]
@@ -99,4 +102,60 @@ extension ControlService {
             return "could not send \(Signal.name(signal)) to \(app.name): \(error)"
         }
     }
+
+    /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
+    /// stopped when it was read just now; nil if it was not read.
+    func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
+        let outline = coordinator.outline(app.id)
+        var isStopped = false
+        if outline.state != .suspended, outline.transition == nil, let tree = app.run.tree {
+            isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")
+        }
+        if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
+        guard seen == nil, outline.state == .suspended, let tree = app.run.tree else { return }
+        let pending = (try? ProcFS.pendingSignals(tree.addressee.pid)) ?? 0
+        let ends = Self.endingSignals.first { pending >> UInt64($0 - 1) & 1 != 0 }
+        app.run.pendingEnd = ends.map { PendingEnd(signal: $0, suspendedAt: app.times.since.4) }
+    }
+
+    /// Why the app does nothing although it is up, as words that follow its name: its own or another process's signal,
+    /// such as `kill -STOP`, has stopped it, or one that ends it waits until it is resumed. Nil if neither was so when
+    /// that was last looked at.
+    func outsideStop(of app: AppRuntime) -> String? {
+        if let end = app.run.pendingEnd, end.suspendedAt == app.times.since.4,
+            coordinator.outline(app.id).state == .suspended
+        {
+            return "was sent \(Signal.name(end.signal)) while suspended, and gets it when the next event resumes it: "
+                + "‘torpor stop \(app.name)’ ends it now"
+        }
+        guard app.run.isStoppedByOthers else { return nil }
+        let machine = coordinator.machine(app.id)
+        guard machine.state != .suspended, machine.transition == nil else { return nil }
+        return "is stopped by its own or another process's signal: ‘torpor signal CONT \(app.name)’ continues it"
+    }
 }
+
+/// A signal that asks the app to end, and that another process has sent to it while it is suspended.
+private struct PendingEnd {
+    let signal: Int32
+    /// When the app was suspended (``StateTimes/since``): in another suspension, the signal no longer waits.
+    let suspendedAt: Int64
+}
+
+extension Incarnation {
+    /// The signal that waited for the suspended app when that was last looked at.
+    fileprivate var pendingEnd: PendingEnd? {
+        get { slots[PendingEndSlot.self] }
+        set { slots[PendingEndSlot.self] = newValue }
+    }
+
+    /// Whether the main process was stopped, although torpord had not stopped it, when that was last looked at.
+    fileprivate var isStoppedByOthers: Bool {
+        get { slots[StoppedByOthersSlot.self] ?? false }
+        set { slots[StoppedByOthersSlot.self] = newValue }
+    }
+}
+
+private enum StoppedByOthersSlot: Slot { typealias Value = Bool }
+
+private enum PendingEndSlot: Slot { typealias Value = PendingEnd }

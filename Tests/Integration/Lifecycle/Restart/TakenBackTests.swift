@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DaemonHarness
+import Foundation
 import Linux
 import Testing
 import TorporAPI
@@ -92,6 +93,24 @@ import TorporAPI
             #expect(sent.code == 0 && sent.output == "web was suspended and is resumed for SIGTERM\n", "\(sent)")
             try daemon.eventually("it has ended") { try daemon.summary("web").state == "not-running" }
             #expect(try daemon.summary("web").lastExit?.reason == "exit-success")
+        }
+    }
+
+    @Test("Of SIGTERM by another process, ‘torpor status’ says that it waits")
+    func waits() throws {
+        try withDaemon(Self.sleeper, files: Self.program("on(\"SIGTERM\")")) { daemon in
+            try daemon.waitFor("web", "active")
+            try daemon.done(.suspend, "web")
+            #expect(try torpor(daemon, "status", "web").code == 0)
+            kill(try #require(try daemon.summary("web").pid), SIGTERM)
+            let text = "was sent SIGTERM while suspended, and gets it when the next event resumes it: "
+            let page = try torpor(daemon, "status", "web").output
+            #expect(page.contains(text + "‘torpor stop web’ ends it now"), "\(page)")
+            #expect(try daemon.summary("web").state == "suspended")
+            try daemon.done(.resume, "web")
+            try daemon.waitForRecord("web", "SIGTERM")
+            try daemon.done(.suspend, "web")
+            #expect(try !torpor(daemon, "status", "web").output.contains(text))
         }
     }
 
