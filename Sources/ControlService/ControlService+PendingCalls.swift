@@ -76,6 +76,7 @@ extension ControlService {
             var item: PendingCall.Item
             do throws(RequestError) {
                 if let refusal { throw RequestError(refusal) }
+                if request.verb == .stop { noteDuration(of: request, app, before, along) }
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
                 url = try target.map { target throws(RequestError) in
@@ -280,7 +281,7 @@ extension ControlService {
     private func judge(_ item: PendingCall.Item, _ app: AppRuntime) -> VerbResult? {
         let machine = coordinator.machine(app.id)
         switch item.target {
-        case .done: return result(app, ok: true, "was reset")
+        case .done: return result(app, ok: true, resetText(app, machine))
         case .scene(let scene, let goal, let name): return judge(item, scene, goal, name, app)
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
@@ -289,7 +290,10 @@ extension ControlService {
                     return result(app, ok: true, "was discarded")
                 }
                 let text = endingText(app, item) ?? "is not running"
-                let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                var then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                if machine.isStopped, app.kept.isStoppedUntilBoot {
+                    then = [then, "the stop ends with the next boot"].compactMap { $0 }.joined(separator: "; ")
+                }
                 return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)
             }
             return machine.goalGeneration != item.generation && machine.goal != .notRunning

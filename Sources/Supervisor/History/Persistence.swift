@@ -16,6 +16,8 @@ import VarlinkServer
 package struct PersistedApp {
     /// The state that a user requested for the app; nil if no user has requested one: then the configuration decides.
     package var goalOfPerson: Goal?
+    /// Whether the last stop of the app, by a user or together with an app that it requires, ends with this boot.
+    package var isStoppedUntilBoot = false
     /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
@@ -223,6 +225,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         )
         app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
+        if row.isStoppedUntilBoot { app.kept.isStoppedUntilBoot = true }
         if app.lastExit == nil {
             app.lastExit = row.lastExit.map {
                 LastExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at)
@@ -259,6 +262,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         }
         row.goal = kept.goalOfPerson?.rawValue
         row.isStopped = coordinator[app.id].isStopped
+        row.isStoppedUntilBoot = row.isStopped && kept.isStoppedUntilBoot
         row.isForceQuit = coordinator[app.id].isForceQuit
         row.isFailed = known.failed
         row.restarts = Int64(known.restarts)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Configuration
+import Configuration
 package import Engine
 import Linux
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
+import EventLoop
 import Lifecycle
 import Linux
 import Processes
@@ -92,8 +94,8 @@ extension Takeover {
     /// Reports that the commands of an app were cut off, since torpor-keeper was lost, and are run again.
     func reportCutOff(_ kind: OutlivingCommand.Kind, of app: AppRuntime) {
         guard appsWithEndedHelpers.contains(app.name) else { return }
-        let text = "\(kind.rawValue) was cut off when torpor-keeper was lost, and is run again from its first command"
-        note(app, .hookFailed, text: text)
+        let text = "\(kind.rawValue) was cut off, since its torpor-keeper is gone"
+        note(app, .hookFailed, text: text + ", and is run again from its first command")
     }
 }
 

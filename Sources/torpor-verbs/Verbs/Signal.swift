@@ -8,7 +8,10 @@ struct SendSignal: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signal",
         abstract: "Sends a signal to the main process of apps.",
-        discussion: "A suspended app gets it when it is resumed."
+        discussion: """
+            A suspended app gets it when it is resumed. A signal that asks it to end (TERM, INT, QUIT, ABRT), or that \
+            ends it since it has no handler, resumes it at once.
+            """
     )
     .examples(
         "torpor signal HUP web",
