@@ -177,7 +177,7 @@ extension UnderWayTests {
             try daemon.waitForRecord("web", "hook")
             try daemon.lose(loss)
             try daemon.eventually("it runs again") { daemon.records("web") == ["hook", "hook"] }
-            let events = try daemon.events(of: "web")
+            let events = try daemon.events("web")
             #expect(events.contains { $0.text.contains("after_stop was cut off") }, "\(events)")
             #expect(try daemon.summary("web").transition == "terminating")
             File.touch(daemon.directory + "/go")
