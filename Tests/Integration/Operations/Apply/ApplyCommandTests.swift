@@ -52,7 +52,7 @@ import TorporAPI
             #expect(applied == (0, text), "\(applied)")
             let restarted = try torpor(daemon, "apply", "--restart")
             #expect(restarted == (0, "web: environment_file changed: restarted\n"), "\(restarted)")
-            let pid = try #require(try daemon.status("web").pid)
+            let pid = try #require(try daemon.summary("web").pid)
             #expect(try File.readString("/proc/\(pid)/environ", limit: 65_536).contains("TOKEN=new-one"))
             #expect(try torpor(daemon, "apply", "--restart") == (0, "nothing changed\n"))
             // What is being replaced, or cannot be read, is not called a change.
