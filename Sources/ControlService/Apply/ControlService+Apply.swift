@@ -374,10 +374,7 @@ extension ControlService {
     /// Calls `then` once the `paths` of apps are watched: a file that the client writes after the reply wakes its app.
     private func whenPathsAreWatched(_ then: @escaping () -> Void) {
         guard let paths = supervisor.wakes.pathSource else { return then() }
-        let answer = Once<Void> { _ in then() }
-        answer.timer = try? loop.timer { answer.give(()) }
-        answer.timer?.arm(after: Self.watchPatience)
-        paths.whenComplete { answer.give(()) }
+        paths.whenComplete(within: Self.watchPatience, then)
     }
 
     /// How long an apply waits until paths are watched, which a disk or a directory service may delay.
