@@ -17,6 +17,9 @@ final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
     private var timer: TimerSource?
+    /// What was last reported as missing, and why it could not be restored. A repair that fails is repeated each minute,
+    /// for instance while the filesystem is full, and is reported again only if something is different.
+    private var reported: (missing: [String], error: String?) = ([], nil)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -63,15 +66,19 @@ final class RuntimeRepair: ShellRoom {
     private func repair(again delay: Duration) {
         let missing = missing
         guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
-        if !missing.isEmpty {
+        if !missing.isEmpty, missing != reported.missing {
             let text = "the runtime directory was damaged and is being restored; nothing is lost; missing:"
             note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", "))")
         }
+        reported.missing = missing
         supervisor.recovery.isBeingRepaired = true
         do {
             if try !renew() { supervisor.recovery.isBeingRepaired = false }
+            reported.error = nil
         } catch {
-            log.error("\(supervisor.runtime.path) cannot be restored: \(error)")
+            let text = "\(error)"
+            if text != reported.error { log.error("\(supervisor.runtime.path) cannot be restored: \(text)") }
+            reported.error = text
         }
         watchRemovals(again: delay)
     }

@@ -134,6 +134,45 @@ import TorporAPI
         socket.close()
     }
 
+    @Test("What cannot be restored is said once, however often it is tried, and again when it is different")
+    func saidOnce() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            // Another lock in the place of torpord's: as long as this process holds it, nothing can be restored.
+            let path = daemon.runtime + "/lock"
+            try File.write(path + ".other", "\(ThisProcess.pid)\n", mode: 0o600)
+            let other = try File.open(path + ".other", .readWrite)
+            try #require(try Locks.tryLock(other.raw))
+            let inotify = try Inotify()
+            let opened = Inotify.Events(rawValue: UInt32(IN_OPEN))
+            // With the closes between them, two opens are two events.
+            let events = Inotify.Events(rawValue: UInt32(IN_OPEN | IN_CLOSE_WRITE | IN_CLOSE_NOWRITE))
+            _ = try Inotify.watch(inotify.descriptor.raw, path + ".other", events)
+            try File.rename(path + ".other", path)
+            try File.remove(daemon.runtime + "/recovery")
+            var count = 0
+            // Each attempt opens it four times.
+            try daemon.eventually("it was tried again") {
+                count += inotify.read().count { $0.events.contains(opened) }
+                return count >= 16
+            }
+            func said(_ text: String) -> Int { daemon.log.components(separatedBy: text).count - 1 }
+            #expect(said("cannot be restored") == 1)
+            #expect(said("directory was damaged") == 1)
+            // Something else is missing.
+            try File.remove(daemon.runtime + "/configuration")
+            try daemon.eventually("that is said") { said("directory was damaged") == 2 }
+            #expect(said("cannot be restored") == 1)
+            other.close()
+            try daemon.eventually("all is restored") {
+                ["recovery", "configuration"].allSatisfy { File.exists(daemon.runtime + "/" + $0) }
+            }
+            try daemon.lose(.killed)
+            #expect(try daemon.summary("web").incarnation == 1)
+            try daemon.expectWholeLog("web")
+        }
+    }
+
     @Test("Again and again, with deaths in between")
     func often() throws {
         try withRecovery(Self.toml, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
