@@ -174,7 +174,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .take(let request):
                 supervisor.persistence.whenLoaded { [self] in
                     let mail = supervisor.mailboxes.take(request, app)
-                    let left = supervisor.mailboxes.waiting(for: app).count { !$0.isInFlight }
+                    let left = supervisor.mailboxes.takeable(request, app).count
                     let isMore = left > (request.keep ? mail.count : 0)
                     reply.send(["mail": .array(mail.map(\.json)), "more": .bool(isMore)])
                 }
