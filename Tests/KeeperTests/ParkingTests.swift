@@ -162,7 +162,7 @@ struct ParkingTests {
     private func lingering() throws -> [Descriptor] {
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let one = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(listener.raw))
-        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         let other = try #require(try Sockets.accept(listener.raw))
         var value = linger(l_onoff: 1, l_linger: 3600)
         setsockopt(one.raw, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))

@@ -156,7 +156,7 @@ final class TemporaryFolder {
         #expect(message.descriptors.count == 1 && message.controlTruncated)
         message.descriptors[0].close()
         write.close()
-        #expect(try Descriptor.wait(read.raw, timeout: .seconds(5)), "all copies of the writing end are closed")
+        #expect(try Descriptor.wait(read.raw, timeout: .seconds(60)), "all copies of the writing end are closed")
         #expect(try Descriptor.read(read.raw, maximum: 1) == [])
     }
 
@@ -188,14 +188,14 @@ final class TemporaryFolder {
         #expect(throws: Errno.invalidArgument) { try Sockets.connectTCP(address: "localhost", port: 80) }
         let port = try Sockets.port(listener.raw)
         let open = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-        #expect(try Descriptor.wait(open.raw, writable: true, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(open.raw, writable: true, timeout: .seconds(60)))
         #expect(Sockets.pendingError(open.raw) == nil)
         // A bound socket that does not listen: nobody else gets the port meanwhile.
         let closed = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let closedPort = try Sockets.port(closed.raw)
         #expect(shutdown(closed.raw, Int32(SHUT_RDWR)) == 0)
         let refused = try Sockets.connectTCP(address: "127.0.0.1", port: closedPort)
-        #expect(try Descriptor.wait(refused.raw, writable: true, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(refused.raw, writable: true, timeout: .seconds(60)))
         #expect(Sockets.pendingError(refused.raw) == .connectionRefused)
     }
 }

@@ -118,7 +118,7 @@ final class Folder {
         #expect(try !Descriptor.wait(pipe.read.raw, timeout: .zero))
         socket.drop(received)
         // The end of the pipe: the last writer is gone.
-        #expect(try Descriptor.wait(pipe.read.raw, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(pipe.read.raw, timeout: .seconds(60)))
         #expect(try Descriptor.read(pipe.read.raw, maximum: 1) == [])
     }
 

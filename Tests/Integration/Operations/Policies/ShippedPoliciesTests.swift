@@ -291,10 +291,10 @@ import Varlink
     /// One request over a connection that the server closes.
     private func request(_ port: UInt16) throws {
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-        try #require(try Descriptor.wait(client.raw, writable: true, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(client.raw, writable: true, timeout: .seconds(60)))
         _ = try Sockets.send(client.raw, Array("GET / HTTP/1.0\r\n\r\n".utf8))
         repeat {
-            try #require(try Descriptor.wait(client.raw, timeout: .seconds(10)))
+            try #require(try Descriptor.wait(client.raw, timeout: .seconds(60)))
         } while try Descriptor.read(client.raw, maximum: 65_536)?.isEmpty != true
     }
 }
