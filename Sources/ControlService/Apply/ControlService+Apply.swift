@@ -378,7 +378,9 @@ extension ControlService {
     }
 
     /// How long an apply waits until paths are watched, which a disk or a directory service may delay.
-    private static let watchPatience = Duration.seconds(2)
+    private static let watchPatience = Duration.milliseconds(
+        ThisProcess.environment("TORPOR_TEST_WATCH_PATIENCE_MS").flatMap { Int64($0) } ?? 2_000
+    )
 
     private func target(of entry: Apply.Entry, _ machine: AppMachine) -> PendingCall.Target {
         switch entry.change?.kind {
