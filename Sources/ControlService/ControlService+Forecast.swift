@@ -160,7 +160,7 @@ extension ControlService {
     /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
     /// stopped when it was read just now; nil if it was not read.
     func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
-        let outline = coordinator.outline(app.id)
+        let outline = coordinator[app.id].outline
         var isStopped = false
         if outline.state != .suspended, outline.transition == nil, let tree = app.run.tree {
             isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")

@@ -32,7 +32,6 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "has its template again"
         case .removed:
-            let lost = belongings.map { ", with its \($0)" } ?? ""
             guard isAlive else { return "removed" + lost }
             return "removed" + lost + (isWaiting ? ", terminated" : ", is being terminated")
         case .added:
@@ -42,6 +41,9 @@ extension Apply.Entry {
         case .changed: return changed(isPublic: true, restart: restartText(isWaiting: isWaiting))
         }
     }
+
+    /// What a removed app has lost beside itself, as the end of a sentence.
+    private var lost: String { belongings.map { ", with its \($0)" } ?? "" }
 
     private static let losesTemplate = "no longer has a template: its session is kept for 30 days"
     private static let movesInside = "is a scene inside its app from now on, and keeps its session"
@@ -57,7 +59,6 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "would have its template again"
         case .removed:
-            let lost = belongings.map { ", with its \($0)" } ?? ""
             return (isAlive ? "would be removed and terminated" : "would be removed") + lost
         case .added:
             switch launch {

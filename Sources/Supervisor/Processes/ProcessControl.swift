@@ -200,7 +200,7 @@ package final class ProcessControl: ShellRoom {
     /// Checks whether another process has continued a suspended app. Called when the app does something that a stopped
     /// process cannot do, and when a client lists apps.
     package func checkStillSuspended(_ app: AppRuntime) {
-        let outline = coordinator.outline(app.id)
+        let outline = coordinator[app.id].outline
         guard outline.state == .suspended, outline.transition == nil, let tree = app.run.tree else { return }
         // Do not check while torpord is stopping the app: on a busy machine, a process stops only some time after
         // SIGSTOP is sent. If torpord is stopping the app because another process has continued it, that was reported
