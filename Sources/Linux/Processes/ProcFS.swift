@@ -147,7 +147,8 @@ public enum ProcFS {
                 let text = try File.readString("/proc/\(pid)/task/\(task)/children", limit: 1 << 22)
                 result += text.split(separator: " ").compactMap { Int32($0) }
             } catch {
-                if !listsChildren { throw error }
+                // The thread has ended, or this kernel has no such file.
+                guard error.isGone, listsChildren else { throw error }
             }
         }
         return result
