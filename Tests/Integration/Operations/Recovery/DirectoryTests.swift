@@ -173,6 +173,25 @@ import TorporAPI
         }
     }
 
+    @Test("An app whose socket cannot be restored is heard as soon as it can")
+    func heardAgain() throws {
+        try withRecovery(Self.toml.replacing("watchdog = \"2s\"\n", with: "")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let folder = daemon.runtime + "/apps/web"
+            try remove(folder)
+            try File.write(folder, "no directory")
+            try File.remove(daemon.runtime + "/recovery")
+            try daemon.eventually("that is said") { daemon.log.contains("web cannot send notifications for now: ") }
+            try File.remove(folder)
+            let said = try daemon.truth("web").statusNumber
+            try daemon.eventually("what it says is heard") {
+                (try daemon.summary("web").status).flatMap { UInt64($0) } ?? 0 > said
+            }
+            #expect(daemon.log.components(separatedBy: "web cannot send notifications for now: ").count == 2)
+            try daemon.done(.restart, "web")
+        }
+    }
+
     @Test("Again and again, with deaths in between")
     func often() throws {
         try withRecovery(Self.toml, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
