@@ -308,7 +308,7 @@ extension Mailboxes {
     }
 
     /// The mail that a request of the app is about, and that is not being delivered.
-    package func takeable(_ request: TakeRequest, _ app: AppRuntime) -> [Mail] {
+    func takeable(_ request: TakeRequest, _ app: AppRuntime) -> [Mail] {
         let only = Set(request.only)
         return waiting(for: app).filter { !$0.isInFlight && (only.isEmpty || only.contains($0.id)) }
     }
