@@ -321,7 +321,8 @@ import Testing
             """
         )
         app.tree.isContainer = true
-        let first = try #require(Int32(app.line()))
+        let said = try app.line()
+        let first = try #require(Int32(said), "\(said)")
         #expect(app.tree.addressee.pid == first)
         #expect(try app.tree.openFirstInContainer() != nil)
         var limit = rlimit()
