@@ -26,7 +26,7 @@ public struct CgroupFolder {
         from folder: CgroupFolder?
     ) -> (directory: Int32, path: String) {
         guard let folder, path.utf8.starts(with: folder.start.utf8) else { return (AT_FDCWD, path + file) }
-        let name = Substring(path.utf8.dropFirst(folder.start.utf8.count))
+        let name = String(Substring(path.utf8.dropFirst(folder.start.utf8.count)))
         return (folder.descriptor.raw, name + file)
     }
 }
