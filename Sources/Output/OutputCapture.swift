@@ -114,8 +114,8 @@ public final class OutputCapture {
             } else {
                 try makeFIFO()
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
+                guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
             }
-            guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
             // `unowned` is safe, because the watch of the FIFO ends when this object is destroyed.
             source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo

@@ -118,7 +118,7 @@ bool wire_can_answer(void);      // false: an answer still waits for room: read 
 void wire_answer(const void *message, size_t size, const int *fds, unsigned count);
 void wire_answer_number(uint32_t type, uint32_t id, uint32_t value);
 void wire_tell(uint32_t slot, unsigned what);
-void wire_tell_everything(void);  // after WELCOME: sends all living processes and all exits
+void wire_tell_everything(uint32_t spoken);  // after WELCOME: sends all living processes and all exits
 void wire_flush(void);
 
 // serve.c

@@ -81,7 +81,7 @@ static void serve_hello(size_t size)
     };
     int fds[2] = {table_memfd, watch_fd};
     wire_answer(&welcome, sizeof welcome, fds, 2);
-    wire_tell_everything();
+    wire_tell_everything(version);
 }
 
 static void serve_slot_free(size_t size)

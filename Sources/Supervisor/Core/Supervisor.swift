@@ -265,6 +265,7 @@ package final class Supervisor: Room {
         forgetDirectories()
         inForce.begin()
         runtimeRepair.begin()
+        appSockets.renewLost()
         keeper.settled()
         service.begin()
         store.releaseWrites()

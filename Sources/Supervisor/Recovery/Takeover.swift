@@ -117,8 +117,8 @@ final class Takeover: ShellRoom {
                 continue
             }
             app.undone = ActionMask(rawValue: entry.undone)
-            let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
-            if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
+            let tag = AppTag(app: app.name, incarnation: coordinator[app.id].incarnation)
+            if coordinator[app.id].isAlive, !known.contains(tag) { seekStrays() }
             var fields = AppRecord(from: &reader)
             fields.amend(entry.amendment)
             coordinator.restoreLater(app.id, from: &reader)
@@ -130,10 +130,10 @@ final class Takeover: ShellRoom {
             let rest = restore(app, fields, &left, &strays, waiting)
             findCommand(of: app, &left)
             // If the earlier torpord has never launched the app, launch it as after a boot.
-            let machine = coordinator.machine(app.id)
-            if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
-            supervisor.endStaleOwnership(of: app, isGone: !machine.isAlive || rest?.isGone ?? false)
-            if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
+            let isAlive = coordinator[app.id].isAlive
+            if coordinator[app.id].goalGeneration == 0, !isAlive { fresh.append(app) }
+            supervisor.endStaleOwnership(of: app, isGone: !isAlive || rest?.isGone ?? false)
+            if let rest { unfinished.append((app, coordinator[app.id].incarnation, rest)) }
         }
         // torpor-keeper's table contains only main processes. If an app has no usable record and its main process has
         // ended, the app's other processes are found only in /proc. The first torpord of a keeper has read /proc
@@ -145,7 +145,7 @@ final class Takeover: ShellRoom {
         fresh = adoptFound(fresh, &left, &strays)
         endLeftOver(Array(left.values), strays)
         forgetSlots(of: removed)
-        let recovered = apps.filter { coordinator.machine($0.id).isAlive }
+        let recovered = apps.filter { coordinator[$0.id].isAlive }
         let unheard = recovered.filter { !supervisor.inheritance.has(DescriptorName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
         supervisor.keeper.deliverWaiting()
@@ -159,7 +159,7 @@ final class Takeover: ShellRoom {
             // message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
-        for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
+        for app in apps where app.undone != [] || coordinator[app.id].isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
         if leftOver.isEmpty { engine.takeIn(coordinator.orphansAreGone(now: loop.now)) }
         // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
@@ -262,7 +262,7 @@ final class Takeover: ShellRoom {
         let name = app.name
         supervisor.keeper.adopt(
             app: name,
-            incarnation: coordinator.machine(app.id).incarnation,
+            incarnation: coordinator[app.id].incarnation,
             identity: identity,
             pidfd: pidfd.raw
         ) { [weak self] error in
@@ -317,7 +317,7 @@ final class Takeover: ShellRoom {
     // MARK: Sockets, FIFOs, stored descriptors
 
     private func takeOver(_ app: AppRuntime) {
-        let isAlive = coordinator.machine(app.id).isAlive
+        let isAlive = coordinator[app.id].isAlive
         supervisor.notifySockets.takeStore(app)
         let notify = supervisor.inheritance.take(DescriptorName.notify(app.name)).first
         let channel = supervisor.inheritance.take(DescriptorName.channel(app.name)).first
@@ -411,7 +411,7 @@ final class Takeover: ShellRoom {
     /// message whose answer it awaits.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
-        if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
+        if !takeForReady(app), let message = coordinator[app.id].awaitedMessage {
             app.undone.formUnion(ActionMask(.tell(message)))
         }
     }
