@@ -72,6 +72,27 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     return got;
 }
 
+ssize_t tlx_read_plain(int fd, void *buffer, size_t size, int *has_descriptors) {
+    struct iovec part = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    *has_descriptors = 0;
+    // The kernel looks no further than to the first data with descriptors, and says with MSG_CTRUNC that there is no
+    // room for them. They stay in the queue, so the kernel's reference is not the last one.
+    ssize_t size_of_plain = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+    if (size_of_plain <= 0)
+        return size_of_plain;
+    if (message.msg_flags & MSG_CTRUNC) {
+        *has_descriptors = 1;
+        return 0;
+    }
+    return recv(fd, buffer, (size_t)size_of_plain, MSG_DONTWAIT);
+}
+
+int tlx_read_urgent_inline(int fd) {
+    int one = 1;
+    return setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &one, sizeof one);
+}
+
 int tlx_drop(int fd) {
     char none;
     return recv(fd, &none, 0, MSG_DONTWAIT) < 0 ? -1 : 0;

@@ -211,7 +211,7 @@ static void let_go(struct hold_name *name)
     for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next) {
         int fd = hold_entries[link - 1].fd;
         if (hold_is_foreign(name->text) || (manager_present && hold_may_block(name->text, fd)))
-            closer_take(fd);
+            closer_take(fd, closer_owner(name->text));
     }
 }
 

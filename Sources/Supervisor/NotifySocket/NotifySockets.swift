@@ -14,8 +14,6 @@ package final class NotifySockets: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
-    /// When apps may store descriptors again; nil if they may.
-    var storesAgainAt: Duration?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -43,8 +41,8 @@ package final class NotifySockets: ShellRoom {
                 supervisor.processControl.checkStillSuspended(app)
                 for warning in received.message.warnings { warn(app, warning) }
                 if received.message.fdStore, received.hasDescriptors {
-                    if storesNow { return open(received, socket, app) }
-                    warn(app, "its descriptors were refused: what apps have stored before cannot be closed now")
+                    if storesNow(app) { return open(received, socket, app) }
+                    warn(app, "its descriptors were refused: what it has stored before cannot be closed now")
                 }
                 take(received, [], app)
             } else if !received.message.barrier {

@@ -30,8 +30,13 @@ import TorporAPI
         #expect(try daemon.torpord() == torpord && ProcFS.stat(torpord).parent == keeper)
     }
 
-    private func attack(_ program: String, keys: String = "", _ body: (Daemon) throws -> Void) throws {
-        try withDaemon(Self.toml(keys), files: ["app.py": program]) { daemon in
+    private func attack(
+        _ program: String,
+        keys: String = "",
+        environment: [String: String] = [:],
+        _ body: (Daemon) throws -> Void
+    ) throws {
+        try withDaemon(Self.toml(keys), files: ["app.py": program], environment: environment) { daemon in
             let torpord = try daemon.torpord()
             let keeper = try ProcFS.stat(torpord).parent
             try body(daemon)
@@ -163,6 +168,69 @@ import TorporAPI
             try daemon.waitForEvent("evil", "its notifications waited: closing a descriptor that it sent")
             try daemon.done(.stop, "evil")
             try daemon.eventually("its end lets go of it") { try !waits() }
+        }
+    }
+
+    /// Children of the keeper that close what others must not close.
+    private func closers(_ keeper: Int32) throws -> Int {
+        try ProcFS.children(keeper).count { (try? ProcFS.stat($0).comm) == "torpor-closer" }
+    }
+
+    @Test(
+        "A connection with the last reference to a file that waits for ever holds nobody, on a kernel that cannot refuse it",
+        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+    )
+    func connections() throws {
+        let program =
+            Self.writtenBack
+                + """
+
+                import socket
+                os.close(file)
+                def rights(evil): return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", evil.fileno()))]
+                def hidden():
+                    # Only the queue of this socket has the file, which was clean when it was closed.
+                    file = os.open("/mnt/file", os.O_RDWR)
+                    one, other = socket.socketpair()
+                    one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", file))])
+                    os.close(file)
+                    one.close()
+                    return other
+                hiding = [hidden() for _ in range(7)]
+                dirty = os.open("/mnt/file", os.O_RDWR)
+                os.write(dirty, bytes(100))
+                open_ones = []
+                def send(variable, before=b"", flags=0, then=b""):
+                    connection = socket.socket(socket.AF_UNIX)
+                    connection.connect(os.environ[variable])
+                    if before: connection.sendall(before)
+                    with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil), flags)
+                    if then: connection.sendall(then)
+                    open_ones.append(connection)
+                for variable in ("TORPOR_MANAGER_SOCKET", "TORPOR_APP_SOCKET"):
+                    send(variable)
+                    # More than is read at once, so that the first connection is closed with the rest unread.
+                    send(variable, before=bytes(100) + b"x" * 70000)
+                    # Out of band.
+                    send(variable, flags=socket.MSG_OOB, then=b"{")
+                # While a call is answered.
+                send("TORPOR_APP_SOCKET", before=b'{"method":"io.torpor.App.Attach","more":true}' + bytes(1))
+                open_ones.pop().close()
+                tp.notify("READY=1\nSTATUS=sent")
+                tp.wait()
+                """
+        try attack(program, keys: "user = \"nobody\"\n", environment: ["TORPOR_TEST_OLD_KERNEL": "1"]) { daemon in
+            try daemon.eventually("it has sent them") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "sent"
+            }
+            let (torpord, keeper) = try (daemon.torpord(), ProcFS.stat(daemon.torpord()).parent)
+            try daemon.eventually("other processes wait for them") { try closers(keeper) > 0 }
+            try expectUnharmed(daemon, torpord, keeper)
+            #expect(try closers(keeper) <= 4, "one user keeps few of them busy")
+            try daemon.done(.stop, "evil")
+            try daemon.eventually("its end lets go of them") { try closers(keeper) == 0 }
         }
     }
 
