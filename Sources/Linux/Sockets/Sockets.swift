@@ -23,6 +23,8 @@ public struct ReceivedMessage {
     public var descriptors: [Descriptor]
     /// The sender; nil unless the receiving socket has SO_PASSCRED.
     public var sender: PeerCredentials?
+    /// When it was sent, in nanoseconds since 1970; nil unless that was asked for.
+    public var sent: Int64?
     /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
     /// Whether descriptors were lost (MSG_CTRUNC), because more were sent than requested or because this process is out
@@ -188,32 +190,37 @@ public enum Sockets {
 
     /// Receives one message through a scratch buffer that many sockets can share; the result has its own copy of the
     /// bytes. With `leaving`, the message stays in the queue (MSG_PEEK), and the received descriptors are duplicates.
-    /// Call ``drop(_:)`` to remove the message.
+    /// Call ``drop(_:)`` to remove the message. `stamped`: whether ``stampDatagrams(_:)`` was called for the socket.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
         maximumDescriptors: Int = mostDescriptors,
-        leaving: Bool = false
+        leaving: Bool = false,
+        stamped: Bool = false
     ) throws(Errno) -> ReceivedMessage? {
         var descriptors: [Descriptor] = []
         var credentials = tlx_credentials()
         var truncated: Int32 = 0
+        var nanoseconds: Int64 = 0
         let size = try withUnsafeTemporaryAllocation(of: Int32.self, capacity: maximumDescriptors) {
             numbers throws(Errno) -> Int? in
             var count = 0
             let size = try callUnlessBlocked {
                 count = numbers.count
-                return buffer.withUnsafeMutableBytes {
-                    tlx_receive(
-                        socket,
-                        $0.baseAddress,
-                        $0.count,
-                        numbers.baseAddress!,
-                        &count,
-                        &credentials,
-                        &truncated,
-                        leaving ? 1 : 0
-                    )
+                return buffer.withUnsafeMutableBytes { bytes in
+                    withUnsafeMutablePointer(to: &nanoseconds) { time in
+                        tlx_receive(
+                            socket,
+                            bytes.baseAddress,
+                            bytes.count,
+                            numbers.baseAddress!,
+                            &count,
+                            &credentials,
+                            &truncated,
+                            stamped ? time : nil,
+                            leaving ? 1 : 0
+                        )
+                    }
                 }
             }
             if size != nil { descriptors = numbers[..<count].map(Descriptor.init(owning:)) }
@@ -226,10 +233,15 @@ public enum Sockets {
             descriptors: descriptors,
             sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
+            sent: stamped ? nanoseconds : nil,
             dataTruncated: truncated & 1 != 0,
             controlTruncated: truncated & 2 != 0
         )
     }
+
+    /// Has the kernel record when each datagram to this socket is sent. Two datagrams that are otherwise equal have
+    /// different times.
+    public static func stampDatagrams(_ socket: Int32) throws(Errno) { try call { tlx_stamp(socket) } }
 
     /// Discards the next datagram, if there is one.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }

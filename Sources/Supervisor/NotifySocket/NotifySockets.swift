@@ -20,7 +20,12 @@ package final class NotifySockets: ShellRoom {
     /// Reads datagrams that wait in the app's notify socket, up to a limit, so that a flood of them cannot block the
     /// event loop.
     func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
-        guard let socket = app.notifySocket, !app.isHearing else { return }
+        guard let socket = app.notifySocket else { return }
+        guard !app.isHearing else {
+            // While the socket waits for a receiver, it may have been replaced by one that is watched.
+            if app.awaitsReceiver { app.notifySource?.setEvents([]) }
+            return
+        }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
             // A program may send messages before torpor-keeper has reported that the program was executed. These
             // messages stay in the socket until then.
@@ -268,11 +273,12 @@ extension AppRuntime {
 private struct HandledDatagram: Equatable {
     let socket: ObjectIdentifier
     let pid: Int32
+    let sent: Int64?
     let message: NotifyMessage
 
     init(_ received: NotifySocket.Received, _ socket: NotifySocket) {
         self.socket = ObjectIdentifier(socket)
-        (pid, message) = (received.pid, received.message)
+        (pid, sent, message) = (received.pid, received.sent, received.message)
     }
 }
 
