@@ -55,6 +55,7 @@ void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
 bool torpord_takes_signals(int signo);
 void torpord_is_stuck(void);
+void torpord_closed(void);       // torpord has closed its end of the socket
 void torpord_ended(int code, int status);
 void torpord_set_delay(uint64_t milliseconds);
 void torpord_delay_fired(void);

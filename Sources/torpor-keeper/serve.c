@@ -291,6 +291,7 @@ void serve_socket(uint32_t events)
                 // forever.
                 struct epoll_event none = {.events = 0};
                 epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_socket, &none);
+                torpord_closed();
             }
             return;
         }

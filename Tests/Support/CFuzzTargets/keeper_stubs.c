@@ -122,6 +122,8 @@ void manager_tell(const char *text, size_t size)
 
 void rest(void) {}
 
+void torpord_closed(void) {}
+
 // Descriptors here are numbers that stand for none.
 void closer_take(int fd, uint32_t owner)
 {

@@ -171,6 +171,26 @@ import TorporAPI
         }
     }
 
+    /// Sockets of which only the queue has such a file, which was clean when it was closed.
+    private static let hiding =
+        writtenBack
+            + """
+
+            import socket
+            os.close(file)
+            hiding = []
+            def rights(number): return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", number))]
+            def hide(count):
+                for _ in range(count):
+                    file = os.open("/mnt/file", os.O_RDWR)
+                    one, other = socket.socketpair()
+                    one.sendmsg([b"x"], rights(file))
+                    os.close(file)
+                    one.close()
+                    hiding.append(other)
+                os.write(os.open("/mnt/file", os.O_RDWR), bytes(100))
+            """
+
     /// Children of the keeper that close what others must not close.
     private func closers(_ keeper: Int32) throws -> Int {
         try ProcFS.children(keeper).count { (try? ProcFS.stat($0).comm) == "torpor-closer" }
@@ -182,29 +202,16 @@ import TorporAPI
     )
     func connections() throws {
         let program =
-            Self.writtenBack
+            Self.hiding
                 + """
 
-                import socket
-                os.close(file)
-                def rights(evil): return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", evil.fileno()))]
-                def hidden():
-                    # Only the queue of this socket has the file, which was clean when it was closed.
-                    file = os.open("/mnt/file", os.O_RDWR)
-                    one, other = socket.socketpair()
-                    one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", file))])
-                    os.close(file)
-                    one.close()
-                    return other
-                hiding = [hidden() for _ in range(7)]
-                dirty = os.open("/mnt/file", os.O_RDWR)
-                os.write(dirty, bytes(100))
+                hide(7)
                 open_ones = []
                 def send(variable, before=b"", flags=0, then=b""):
                     connection = socket.socket(socket.AF_UNIX)
                     connection.connect(os.environ[variable])
                     if before: connection.sendall(before)
-                    with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil), flags)
+                    with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()), flags)
                     if then: connection.sendall(then)
                     open_ones.append(connection)
                 for variable in ("TORPOR_MANAGER_SOCKET", "TORPOR_APP_SOCKET"):
@@ -231,6 +238,50 @@ import TorporAPI
             #expect(try closers(keeper) <= 4, "one user keeps few of them busy")
             try daemon.done(.stop, "evil")
             try daemon.eventually("its end lets go of them") { try closers(keeper) == 0 }
+        }
+    }
+
+    @Test(
+        "Such a connection whose call is still answered holds no torpord that is killed or replaced",
+        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE"),
+        arguments: [SIGKILL, SIGUSR2]
+    )
+    func unread(signal: Int32) throws {
+        let program =
+            Self.hiding
+                + """
+
+                hide(1)
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
+                call = b'{"method":"io.torpor.Manager.Events","parameters":{"follow":true},"more":true}'
+                connection.sendall(call + bytes(1))
+                while not connection.recv(65536).endswith(bytes(1)): pass
+                # Nothing more is read until the call is answered, which it never is.
+                with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()))
+                tp.notify("READY=1\nSTATUS=sent")
+                tp.wait()
+                """
+        let toml = "readers = [\"nogroup\"]\n" + Self.toml("user = \"nobody\"\n")
+        let environment = ["TORPOR_TEST_OLD_KERNEL": "1"]
+        try withDaemon(toml, files: ["app.py": program], environment: environment) { daemon in
+            try daemon.eventually("it has sent it") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "sent"
+            }
+            let old = try daemon.torpord()
+            let keeper = try ProcFS.stat(old).parent
+            kill(old, signal)
+            try daemon.eventually("another torpord runs") { (try? daemon.torpord()).map { $0 != old } ?? false }
+            try daemon.waitUntilItAnswers()
+            try expectUnharmed(daemon, try daemon.torpord(), keeper)
+            #expect(try daemon.summary("evil").status == "sent")
+            // What waits is torpord's own exit, or the process that has the connection from it.
+            if signal == SIGUSR2 { try daemon.eventually("torpor-closer has it") { try closers(keeper) == 1 } }
+            #expect(File.exists("/proc/\(old)") == (signal == SIGKILL))
+            try daemon.done(.stop, "evil")
+            try daemon.eventually("its end lets go of it") { try closers(keeper) == 0 && !File.exists("/proc/\(old)") }
         }
     }
 
