@@ -171,6 +171,45 @@ import TorporAPI
         }
     }
 
+    @Test(
+        "While such a datagram waits, a notify socket that is made again does not keep torpord busy",
+        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+    )
+    func renewed() throws {
+        let program =
+            Self.hiding
+                + """
+
+                hide(1)
+                tp.notify("READY=1")
+                with hiding.pop() as evil: tp.notify("STATUS=with it", [evil.fileno()])
+                while not os.path.exists(tp.HERE + "/go"): tp.time.sleep(0.02)
+                tp.notify("STATUS=after it")
+                tp.wait()
+                """
+        try withDaemon(Self.toml("user = \"nobody\"\n"), files: ["app.py": program]) { daemon in
+            try daemon.eventually("it was read") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "with it"
+            }
+            let torpord = try daemon.torpord()
+            let before = try #require(Scheduling(torpord))
+            try File.removeTree(daemon.runtime)
+            try daemon.eventually("the socket is there again") {
+                Sockets.isServed(path: daemon.runtime + "/apps/evil/notify", kind: .datagram)
+            }
+            daemon.touch("go")
+            // That is read when the process that removes the datagram before it is given up, after ten seconds.
+            try daemon.eventually("what came after it is read") {
+                (try? daemon.summary("evil").status) == "after it"
+            }
+            let after = try #require(Scheduling(torpord))
+            #expect(after.ran - before.ran < .seconds(4), "processor time, of up to ten seconds")
+            try daemon.done(.stop, "evil")
+        }
+    }
+
     /// Sockets of which only the queue has such a file, which was clean when it was closed.
     private static let hiding =
         writtenBack
