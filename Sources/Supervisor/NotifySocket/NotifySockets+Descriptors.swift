@@ -84,6 +84,8 @@ extension NotifySockets {
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
         guard let hold = app.storeHolds.removeValue(forKey: ObjectIdentifier(entry.descriptor)) else { return }
         hold.source?.cancel()
+        // First: the process that closes it last must not be faster.
+        entry.descriptor.close()
         supervisor.keeper.release(hold.name)
     }
 }
