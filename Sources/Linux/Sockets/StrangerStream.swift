@@ -4,8 +4,9 @@ import CLinux
 import Glibc
 
 /// A connected Unix stream socket whose peer is not trusted. Neither a read nor the close of it closes descriptors that
-/// the peer has sent: to let go of the last reference to a file can block until the file's creator answers, even if the
-/// file was never opened here (FUSE with a write-back cache).
+/// the peer has sent: to let go of the last reference to something can take long, even if it was never opened here. It
+/// may free gigabytes of memory, or wait for the server of a filesystem (of FUSE with a write-back cache, since Linux
+/// 6.16).
 ///
 /// Since Linux 6.16 the kernel refuses such descriptors. Before that, each read looks at the data first.
 public final class StrangerStream {
