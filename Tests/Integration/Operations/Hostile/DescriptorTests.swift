@@ -119,6 +119,12 @@ import TorporAPI
         }
     }
 
+    /// Whether such a file keeps waiting who lets go of it without closing it. Before Linux 6.16, FUSE copied the pages
+    /// that were written back, and waited for no answer. The same version has SO_PASSRIGHTS.
+    private static let letGoWaits =
+        Users.effectiveUID == 0 && File.exists("/dev/fuse")
+        && (try? Sockets.unix(.stream).withRaw { raw throws(Errno) in try Sockets.refuseDescriptors(raw) }) != nil
+
     /// The same file system, but the kernel gathers what is written (FUSE_WRITEBACK_CACHE), and nobody answers when it
     /// writes that back: whoever lets go of the file waits for ever, though it never opened it.
     private static let writtenBack =
@@ -128,7 +134,7 @@ import TorporAPI
 
     @Test(
         "A datagram with the last reference to a file that waits for ever holds nobody but what the app sends after it",
-        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
     )
     func writtenBack() throws {
         let program =
@@ -173,7 +179,7 @@ import TorporAPI
 
     @Test(
         "While such a datagram waits, a notify socket that is made again does not keep torpord busy",
-        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
     )
     func renewed() throws {
         let program =
@@ -237,7 +243,7 @@ import TorporAPI
 
     @Test(
         "A connection with the last reference to a file that waits for ever holds nobody, on a kernel that cannot refuse it",
-        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
     )
     func connections() throws {
         let program =
@@ -282,7 +288,7 @@ import TorporAPI
 
     @Test(
         "Such a connection whose call is still answered holds no torpord that is killed or replaced",
-        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE"),
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16"),
         arguments: [SIGKILL, SIGUSR2]
     )
     func unread(signal: Int32) throws {
