@@ -112,6 +112,7 @@ package final class ControlService: ShellRoom, ClientService {
                 parameters: ["message": .string(sentence)]
             )
         }
+        server.discard = { [weak self] connection, uid in self?.supervisor.discard(connection, of: uid) }
         server.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
         self.server = server
     }

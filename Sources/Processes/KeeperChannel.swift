@@ -62,7 +62,11 @@ final class KeeperChannel {
     func flush() throws(Errno) {
         var sent = 0
         defer { outbox.removeFirst(sent) }
-        while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) { sent += 1 }
+        while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) {
+            // The next message may ask the keeper to close its own last.
+            outbox[sent].descriptors = []
+            sent += 1
+        }
     }
 
     /// Blocks until all queued messages are sent, or the keeper is gone, but not after `end` (CLOCK_MONOTONIC).

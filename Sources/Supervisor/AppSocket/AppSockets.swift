@@ -25,7 +25,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         limits: AppSockets.limits
     )
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        service.discard = { [unowned(unsafe) supervisor] connection, uid in supervisor.discard(connection, of: uid) }
+    }
 
     func ended(_ app: AppRuntime, _ ending: Ending) {
         app.channel = nil
