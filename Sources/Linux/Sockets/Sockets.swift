@@ -132,7 +132,7 @@ public enum Sockets {
         let socket = try unix(kind, nonBlocking: true)
         // So that the listener can send no descriptor that would have to be closed here.
         if kind == .stream { try shutdownReading(socket.raw) }
-        try socket.withRaw { raw throws(Errno) in try call { tlx_unix_connect(raw, path, path.utf8.count) } }
+        _ = try socket.withRaw { raw throws(Errno) in try call { tlx_unix_connect(raw, path, path.utf8.count) } }
     }
 
     /// Whether a process serves the Unix socket at a path. The file alone does not show that, because it remains after
