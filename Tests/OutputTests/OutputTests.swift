@@ -144,6 +144,15 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         other.endLine()
         try rig.write("four\n")
         #expect(folder.lines("app.log") == ["one", "fatal: no newline", "two", "three", "four"])
+        // What is written between the end of a run and the next one gets a line of its own too.
+        rig.capture.endLine()
+        _ = try rig.capture.writerForRun()
+        try rig.write("five")
+        rig.capture.endLine()
+        try rig.write("late")
+        _ = try rig.capture.writerForRun()
+        try rig.write("six\n")
+        #expect(folder.lines("app.log").suffix(4) == ["four", "five", "late", "six"])
         #expect(rig.troubles == [])
     }
 
