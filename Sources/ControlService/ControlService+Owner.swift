@@ -119,7 +119,7 @@ extension ControlService {
 
     private var ownerships: JSON {
         let all = apps.compactMap { app in
-            Self.owner(coordinator.outline(app.id)).map { owner in
+            Self.owner(coordinator[app.id].outline).map { owner in
                 Ownership(app: app.name, owner: owner, saved: true, imported: app.importedDigest).json
             }
         }
@@ -127,7 +127,7 @@ extension ControlService {
     }
 
     private func tellOwner(of app: AppRuntime, isSaved: Bool, _ reply: Reply?) {
-        guard let owner = Self.owner(coordinator.outline(app.id)) else { return }
+        guard let owner = Self.owner(coordinator[app.id].outline) else { return }
         let one = Ownership(app: app.name, owner: owner, saved: isSaved, imported: app.importedDigest)
         reply?.send(["apps": [one.json], "whole": false], continues: true)
     }

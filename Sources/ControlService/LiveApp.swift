@@ -51,7 +51,7 @@ struct LiveApp: ListedApp {
         self.listing = listing
         run = app.run
         tree = run.tree
-        outline = listing.coordinator.outline(app.id)
+        outline = listing.coordinator[app.id].outline
         presented = app.specification.presented
         programAfterStop = app.programAfterStop
     }

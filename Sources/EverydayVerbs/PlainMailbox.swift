@@ -65,43 +65,47 @@ package struct PlainMailbox {
             (request.drop, request.after) = (taken, nil)
             try manager.call(.mailbox(request))
         }
-        if let first = missing.first {
-            throw Failure(
-                status: .failed,
-                message:
-                    "no message \(first) waits for \(app), or it is being delivered: ‘torpor mailbox \(app)’ shows all"
-            )
-        }
+        if let first = missing.first { throw Self.missing(first, app, "torpor mailbox \(app)") }
     }
 
     /// Shows the queued messages of the app that this process belongs to.
     private func showOwn() throws {
+        let removes = take || !drop.isEmpty
         var isMore = true
         // One document, whatever the number of parts; the last part is removed after it was printed.
         var all: [MailInfo] = []
         while isMore {
             var request = TakeRequest()
             request.keep = true
+            request.only = drop
             let reply = try AppSide.call(.take(request))
-            var mail = try Manager.read { () throws(FieldError) in
+            let mail = try Manager.read { () throws(FieldError) in
                 try Fields(reply).list("mail") { json throws(FieldError) in try MailInfo(json: json) }
             }
-            if !drop.isEmpty { mail = mail.filter { drop.contains($0.id) } }
             isMore = reply["more"]?.boolValue ?? false
             all += mail
             if !options.json {
                 show(mail, .null)
-            } else if !isMore || !take || mail.isEmpty {
+            } else if !isMore || !removes || mail.isEmpty {
                 show([], ["mail": .array(all.map(\.json))])
             }
-            guard take || !drop.isEmpty, !mail.isEmpty else { break }
+            guard removes, !mail.isEmpty else { break }
+            // Only what was taken makes room for the rest.
             request.max = 0
             request.done = mail.map(\.id)
             _ = try AppSide.call(.take(request))
-            // Only what was taken makes room for the rest.
-            if !take { break }
         }
-        if isMore, !take { Complaint.say("other messages wait: --take takes and shows them all", .remark) }
+        if isMore, !removes { Complaint.say("other messages wait: --take takes and shows them all", .remark) }
+        if let first = drop.first(where: { id in !all.contains { $0.id == id } }) {
+            throw Self.missing(first, "this app", "torpor mailbox")
+        }
+    }
+
+    private static func missing(_ id: Int64, _ app: String, _ command: String) -> Failure {
+        Failure(
+            status: .failed,
+            message: "no message \(id) waits for \(app), or it is being delivered: ‘\(command)’ shows all"
+        )
     }
 
     private func show(_ mail: [MailInfo], _ reply: JSON) {

@@ -37,7 +37,7 @@ public struct AppOutline: Sendable, Hashable {
 
 extension AppMachine {
     /// What a list says of the app's lifecycle.
-    var outline: AppOutline {
+    public var outline: AppOutline {
         let transition = transition
         let isOwned = rules.owner == .external
         let isReadyByDelegate = rules.readiness == .delegate
@@ -64,9 +64,4 @@ extension AppMachine {
         guard let edgeDeadline, edgeDeadline.kind == .restart else { return nil }
         return edgeDeadline.at
     }
-}
-
-extension Coordinator {
-    /// What a list says of the app's lifecycle.
-    public func outline(_ app: AppID) -> AppOutline { nodes[app].machine.outline }
 }

@@ -15,10 +15,15 @@ extension ProcessTree {
 
     /// The first process of the container, as an array of one element; empty if there is no container, or if it is not
     /// running.
-    var insideContainer: [Identity] {
-        guard isContainer, let conmon = children(leader).first(where: { $0.comm == Self.conmon }) else { return [] }
+    var insideContainer: [Identity] { (try? findInside()) ?? [] }
+
+    /// The same. Throws if /proc could not be read, for instance for lack of descriptors (EMFILE).
+    private func findInside() throws(Errno) -> [Identity] {
+        guard isContainer, let conmon = try findChildren(leader).first(where: { $0.comm == Self.conmon }) else {
+            return []
+        }
         let place = try? ProcFS.mountNamespace(conmon.pid)
-        return children(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
+        return try findChildren(Identity(conmon)).filter { Self.isInside($0, place) }.map(Identity.init)
     }
 
     /// Whether the container's first process ignores a signal that would terminate other programs. The kernel delivers
@@ -48,13 +53,11 @@ extension ProcessTree {
         return switches.flatMap { $0 }.flatMap { UInt64($0) }
     }
 
-    /// A pidfd of the container's first process, readable once that has ended; nil if it has ended and was reaped.
+    /// A pidfd of the container's first process, readable once that has ended; nil if it has ended and was reaped. Throws
+    /// if that is not known, for instance for lack of descriptors (EMFILE).
     public func openFirstInContainer() throws(Errno) -> Descriptor? {
         do throws(Errno) {
-            if let first = insideContainer.first { return try first.open() }
-            // Without descriptors or memory, no process would be found either.
-            _ = try ProcFS.children(leader.pid)
-            return nil
+            return try findInside().first?.open()
         } catch {
             if error.isGone { return nil }
             throw error
@@ -94,9 +97,24 @@ extension ProcessTree {
         return result
     }
 
-    private func children(_ parent: Identity) -> [ProcessStat] {
-        guard (try? ProcFS.stat(parent.pid))?.startTime == parent.startTime else { return [] }
-        return ((try? ProcFS.children(parent.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
+    private func children(_ parent: Identity) -> [ProcessStat] { (try? findChildren(parent)) ?? [] }
+
+    /// The children of a process; empty if it has ended. Throws if /proc could not be read.
+    private func findChildren(_ parent: Identity) throws(Errno) -> [ProcessStat] {
+        func stat(_ pid: Int32) throws(Errno) -> ProcessStat? {
+            do throws(Errno) { return try ProcFS.stat(pid) } catch {
+                if error.isGone { return nil }
+                throw error
+            }
+        }
+        guard try stat(parent.pid)?.startTime == parent.startTime else { return [] }
+        var found: [ProcessStat] = []
+        do throws(Errno) {
+            for pid in try ProcFS.children(parent.pid) { if let child = try stat(pid) { found.append(child) } }
+        } catch {
+            if !error.isGone { throw error }
+        }
+        return found
     }
 
     /// Whether a process is inside the container. The test is the process's mount namespace, because every container

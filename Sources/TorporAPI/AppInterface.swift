@@ -235,8 +235,9 @@ public enum AppInterface {
 
         # Takes messages from the app's mailbox, the first ones first, at most max: for programs without a delegate.
         # With keep a message stays in the mailbox until a later call has its id in done, so that nothing is lost if the
-        # program ends in between. A reply has at most 4 MiB; more: other messages wait.
-        method Take(max: ?int, keep: ?bool, done: ?[]int) -> (mail: []Mail, more: ?bool)
+        # program ends in between. With only, just the messages with these ids count. A reply has at most 4 MiB; more:
+        # other messages wait.
+        method Take(max: ?int, keep: ?bool, done: ?[]int, only: ?[]int) -> (mail: []Mail, more: ?bool)
 
         # Subscribes the app to messages of a topic, which may be a pattern of * and ?, as an entry of topics in its
         # configuration does; with end, unsubscribes it. A subscription survives restarts of the app, the supervisor and
@@ -287,8 +288,9 @@ public enum AppInterface {
           token: ?string
         ) -> (id: int)
 
-        # The app's transfers, of a session or all, in the order in which they were started.
-        method Transfers(session: ?string) -> (transfers: []Transfer)
+        # The app's transfers, of a session or all, in the order in which they were started. With more (true), a further
+        # call returns those after the last of these: after is its id.
+        method Transfers(session: ?string, after: ?int) -> (transfers: []Transfer, more: ?bool)
 
         # Cancels a transfer, about which the app gets no further message; removes one that is over.
         method CancelTransfer(id: int) -> ()

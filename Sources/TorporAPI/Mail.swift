@@ -259,6 +259,8 @@ public struct TakeRequest: Hashable, Sendable {
     public var keep = false
     /// The numbers of messages that were returned before with `keep`, and that the app is done with.
     public var done: [Int64] = []
+    /// The numbers of the messages to return; empty for all.
+    public var only: [Int64] = []
 
     /// A request that takes all messages.
     public init() {}
@@ -268,6 +270,7 @@ public struct TakeRequest: Hashable, Sendable {
         if let max, max < 0 { throw FieldError(field: "max", problem: "must not be negative") }
         keep = try fields.optionalBool("keep") ?? false
         done = try fields.integers("done")
+        only = try fields.integers("only")
     }
 
     var parameters: JSON {
@@ -275,6 +278,7 @@ public struct TakeRequest: Hashable, Sendable {
         if let max { object["max"] = .int(max) }
         if keep { object["keep"] = true }
         if !done.isEmpty { object["done"] = .array(done.map { .int($0) }) }
+        if !only.isEmpty { object["only"] = .array(only.map { .int($0) }) }
         return .object(object)
     }
 }

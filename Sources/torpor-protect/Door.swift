@@ -323,8 +323,8 @@ struct Door {
     /// The time limit for listing the files in all folders. If a folder was not listed completely, its files are still
     /// recognised by their path.
     private static let longestLook = Duration.seconds(2)
-    /// The time limit for inspecting all processes.
-    private static let longestSearch = Duration.seconds(5)
+    /// The time limit for inspecting all processes, on a machine that is busy. torpord kills this process after 20 s.
+    private static let longestSearch = Duration.seconds(15)
 
     /// The result of closing a door, the path through which an app reaches its protected folder.
     private struct Shut {

@@ -42,17 +42,22 @@ struct HolderSearch: Sendable {
     private struct Progress {
         var next = 0
         var busy = 0
-        /// When a thread last began to inspect a process.
+        /// When a thread last began to inspect a process, or was started for that.
         var since = Clock.monotonic()
+        /// When a thread last began to inspect a process.
+        var inspected = Clock.monotonic()
         var named: [Int: Int] = [:]
     }
 
     /// How long one process may take before another thread is started.
     private static let patience = Duration.milliseconds(500)
     private static let mostHelpers = 16
+    /// How long no thread may begin to inspect a process before the search is given up. A machine that is busy takes
+    /// longer for all processes, but not for one.
+    private static let longestHang = Duration.seconds(5)
 
     /// Searches all processes and prints the holders. First inspects the open files of all processes, which cannot
-    /// hang, and then their mappings. Returns whether the search was complete before `end`.
+    /// hang, and then their mappings. Returns whether the search was complete before `end`, and did not hang.
     func search(until end: Duration, print: @escaping @Sendable (JSON) -> Void) -> Bool {
         guard !apps.isEmpty else { return true }
         let pids = ((try? ProcFS.allPids()) ?? []).sorted().filter { $0 != ThisProcess.pid }
@@ -74,7 +79,8 @@ struct HolderSearch: Sendable {
                 return nil
             }
             if isOver == true { return true }
-            if Clock.monotonic() >= end { return false }
+            let inspected = progress.withLock { $0.inspected }
+            if Clock.monotonic() >= min(end, inspected + Self.longestHang) { return false }
         }
         return false
     }
@@ -85,7 +91,8 @@ struct HolderSearch: Sendable {
             let item = progress.withLock { progress -> Int? in
                 guard progress.next < 2 * pids.count else { return nil }
                 progress.next += 1
-                progress.since = Clock.monotonic()
+                progress.inspected = Clock.monotonic()
+                progress.since = progress.inspected
                 return progress.next - 1
             }
             guard let item else { break }

@@ -27,7 +27,8 @@ struct KillTests {
             let bound = ThisProcess.environment("TORPOR_TEST_ALL_KILLS") == nil ? 18 : 100
             let end = Clock.monotonic() + .seconds(bound)
             for round in 0..<200 {
-                guard Clock.monotonic() < end else {
+                // On a loaded machine at least as many as the expectations below need.
+                guard Clock.monotonic() < end || killed <= 5 || seen.count < 2 else {
                     print("kills: \(round) rounds in \(bound) s, the machine is loaded")
                     break
                 }

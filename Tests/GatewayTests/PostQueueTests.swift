@@ -94,14 +94,14 @@ import Varlink
         let queue = try PostQueue(socket: server.path, limit: 2, connections: 1)
         let done = DispatchSemaphore(value: 0)
         #expect(queue.submit(.post(push)) { _ in done.signal() })
-        #expect(heard.wait(timeout: .now() + 10) == .success)
+        #expect(heard.wait(timeout: .now() + 60) == .success)
         #expect(queue.submit(.post(push)) { _ in done.signal() })
         #expect(queue.submit(.post(push)) { _ in done.signal() })
         #expect(!queue.submit(.post(push)) { _ in Issue.record("it was posted all the same") })
         #expect(!queue.waitUntilEmpty(until: Clock.monotonic()))
         go.signal()
-        for _ in 0..<3 { #expect(done.wait(timeout: .now() + 10) == .success) }
-        #expect(queue.waitUntilEmpty(until: Clock.monotonic() + .seconds(10)))
+        for _ in 0..<3 { #expect(done.wait(timeout: .now() + 60) == .success) }
+        #expect(queue.waitUntilEmpty(until: Clock.monotonic() + .seconds(60)))
         #expect(server.finish() == [])
     }
 }

@@ -88,7 +88,7 @@ final class Bench {
     func becomeTorpord(greet: Bool = true) throws {
         try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)), "no torpord was started: \(log)")
         let connection = try #require(try Sockets.accept(listener.raw))
-        _ = try Descriptor.wait(connection.raw, timeout: .seconds(5))
+        _ = try Descriptor.wait(connection.raw, timeout: .seconds(60))
         let hello = try #require(try Sockets.receive(connection.raw, maximum: 65536))
         let parts = String(decoding: hello.bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
         standIn = (try #require(Int32(parts[0])), connection, String(parts[1]))
@@ -150,7 +150,7 @@ final class Bench {
     /// The stand-in has ended; with a keeper that sleeps it is a zombie then.
     func waitForStandInsEnd() throws {
         let pidfd = try Pidfd.open(standIn.pid)
-        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(60)))
     }
 
     /// Does something of which the keeper hears only afterwards, all at once.
@@ -158,7 +158,7 @@ final class Bench {
         let pid = process.processIdentifier
         try Signal.send(Signal.stop, to: pid)
         defer { try? Signal.send(Signal.continue, to: pid) }
-        let deadline = Clock.monotonic() + .seconds(10)
+        let deadline = Clock.monotonic() + .seconds(60)
         while try ProcFS.stat(pid).state != "T", Clock.monotonic() < deadline {
             try loop.runOnce(timeout: .milliseconds(1))
         }
@@ -301,7 +301,7 @@ final class Bench {
         for one in launched { try? Pidfd.sendSignal(one.pidfd.raw, Signal.kill) }
         try? Signal.send(Signal.kill, to: process.processIdentifier)
         if standIn != nil { try? Signal.send(Signal.kill, to: standIn.pid) }
-        _ = try? Descriptor.wait(pidfd.raw, timeout: .seconds(5))
+        _ = try? Descriptor.wait(pidfd.raw, timeout: .seconds(60))
         process.waitUntilExit()
         try? File.removeTree(folder)
     }

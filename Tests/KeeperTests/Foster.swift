@@ -49,7 +49,7 @@ final class Foster {
     /// It exits with this status, or, below 0, by this signal; returns when it is a zombie.
     func end(_ status: Int32) throws {
         try Descriptor.writeAll(door.raw, Array("\(status)\n".utf8))
-        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(60)))
     }
 
     /// Its parent waits for it.

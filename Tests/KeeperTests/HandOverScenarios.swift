@@ -67,7 +67,7 @@ extension Scenarios {
         bench.dropKeeper()
         try bench.whileKeeperSleeps {
             try Descriptor.writeAll(moment.raw, Array("now\n".utf8))
-            try #require(try Descriptor.wait(ends.pidfd.raw, timeout: .seconds(10)))
+            try #require(try Descriptor.wait(ends.pidfd.raw, timeout: .seconds(60)))
             try bench.tellStandIn("0")
             try bench.waitForStandInsEnd()
             try Signal.send(try #require(Signal.number(named: "USR2")), to: bench.process.processIdentifier)
@@ -100,7 +100,7 @@ extension Scenarios {
 
         // The signal waits for somebody who listens.
         try bench.settle()
-        #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(60)))
         #expect(try Sockets.receive(bench.standIn.connection.raw, maximum: 16)?.bytes == Array("USR2".utf8))
 
         // Everything works as before.

@@ -94,6 +94,12 @@ struct KeeperTests {
     @Test("launches that an earlier torpord began are told to the next one, to their end")
     func earlierLaunches() throws { try withBench(Scenarios.launchesOfAnEarlierOne) }
 
+    @Test("the next torpord gets each process with its own pidfd, many at once or, by an old keeper, one by one")
+    func manyLeftOver() throws {
+        try withBench(Scenarios.manyLeftOver)
+        try withBench(environment: ["TORPOR_KEEPER_TEST_OLD": "/"], Scenarios.manyLeftOver)
+    }
+
     @Test("an exit that nobody forgot is told to each torpord")
     func keptExits() throws { try withBench(Scenarios.keptExits) }
 
@@ -209,7 +215,7 @@ struct KeeperTests {
                     #expect(try !Descriptor.wait(bench.standIn.connection.raw, timeout: .milliseconds(50)))
                     bench.keeper.settled()
                 }
-                #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+                #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(60)))
                 let heard = try Sockets.receive(bench.standIn.connection.raw, maximum: 16)
                 #expect(heard?.bytes == Array(name.utf8))
             }
@@ -221,7 +227,7 @@ struct KeeperTests {
         try withBench { bench in
             bench.keeper.settled()
             try Signal.send(Signal.terminate, to: bench.process.processIdentifier)
-            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(60)))
             try bench.killTorpord()
             try bench.becomeTorpord()
             #expect(
@@ -229,7 +235,7 @@ struct KeeperTests {
                 "before it has settled it may not listen yet"
             )
             bench.keeper.settled()
-            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(60)))
             #expect(try Sockets.receive(bench.standIn.connection.raw, maximum: 16)?.bytes == Array("TERM".utf8))
         }
     }
@@ -240,7 +246,7 @@ struct KeeperTests {
             let one = try bench.launch(bench.shell("exec sleep 60")).get()
             try bench.settle()
             try Signal.send(Signal.terminate, to: bench.process.processIdentifier)
-            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(60)))
             try bench.killTorpord()
             try bench.becomeTorpord()
             try bench.killTorpord()
@@ -259,7 +265,7 @@ struct KeeperTests {
                 try bench.becomeTorpord()
             }
             try bench.killTorpord()
-            let deadline = Clock.monotonic() + .seconds(10)
+            let deadline = Clock.monotonic() + .seconds(60)
             while !bench.log.contains("in 1600 ms"), Clock.monotonic() < deadline {
                 try bench.loop.runOnce(timeout: .milliseconds(5))
             }
@@ -280,7 +286,7 @@ struct KeeperTests {
             #expect(!names.contains("NOTIFY_SOCKET") && !names.contains("WATCHDOG_USEC"))
             bench.keeper.tellManager("READY=1\nSTATUS=here")
             var heard: Set<String> = []
-            while heard.count < 2, try Descriptor.wait(socket.raw, timeout: .seconds(10)) {
+            while heard.count < 2, try Descriptor.wait(socket.raw, timeout: .seconds(60)) {
                 let message = try #require(try Sockets.receive(socket.raw, maximum: 4096))
                 #expect(message.sender?.pid == bench.process.processIdentifier)
                 heard.insert(String(decoding: message.bytes, as: UTF8.self))

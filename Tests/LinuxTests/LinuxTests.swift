@@ -156,7 +156,7 @@ final class TemporaryFolder {
         #expect(message.descriptors.count == 1 && message.controlTruncated)
         message.descriptors[0].close()
         write.close()
-        #expect(try Descriptor.wait(read.raw, timeout: .seconds(5)), "all copies of the writing end are closed")
+        #expect(try Descriptor.wait(read.raw, timeout: .seconds(60)), "all copies of the writing end are closed")
         #expect(try Descriptor.read(read.raw, maximum: 1) == [])
     }
 
@@ -188,14 +188,14 @@ final class TemporaryFolder {
         #expect(throws: Errno.invalidArgument) { try Sockets.connectTCP(address: "localhost", port: 80) }
         let port = try Sockets.port(listener.raw)
         let open = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-        #expect(try Descriptor.wait(open.raw, writable: true, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(open.raw, writable: true, timeout: .seconds(60)))
         #expect(Sockets.pendingError(open.raw) == nil)
         // A bound socket that does not listen: nobody else gets the port meanwhile.
         let closed = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let closedPort = try Sockets.port(closed.raw)
         #expect(shutdown(closed.raw, Int32(SHUT_RDWR)) == 0)
         let refused = try Sockets.connectTCP(address: "127.0.0.1", port: closedPort)
-        #expect(try Descriptor.wait(refused.raw, writable: true, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(refused.raw, writable: true, timeout: .seconds(60)))
         #expect(Sockets.pendingError(refused.raw) == .connectionRefused)
     }
 }
@@ -212,6 +212,17 @@ final class TemporaryFolder {
         #expect(stat.userTicks == 100 && stat.systemTicks == 200)
         #expect(stat.childUserTicks == 300 && stat.childSystemTicks == 400)
         #expect(stat.threads == 5 && stat.startTime == 98765 && stat.residentPages == 77)
+        #expect(stat.processor == -1, "the line ends before it")
+    }
+
+    @Test("the processor of a process is field 39")
+    func processor() throws {
+        let line = "42 (a) S 1 43 44 0 -1 0 1 2 3 4 100 200 300 400 20 0 5 0 98765 1000 77 "
+        let rest = "18446744073709551615 26 27 28 29 30 31 32 33 34 35 36 37 -1 7 0 0 0\n"
+        let stat = try #require(Array((line + rest).utf8).withUnsafeBytes { ProcessStat(parsing: $0) })
+        #expect(stat.processor == 7)
+        let own = try ProcFS.stat(ThisProcess.pid).processor
+        #expect(own >= 0)
     }
 
     @Test(

@@ -42,7 +42,7 @@ import Testing
                 process.waitUntilExit()
             }
         }
-        let events = try #require(try wait(trigger, .seconds(10)))
+        let events = try #require(try wait(trigger, .seconds(60)))
         #expect(events.contains(.priority) && !events.contains(.error))
     }
 
@@ -75,6 +75,6 @@ import Testing
         guard let trigger = trigger(make) else { return }
         #expect(try wait(trigger, .milliseconds(50)) == nil, "nobody is in it")
         try Cgroup.remove(path)
-        #expect(try wait(trigger, .seconds(10))?.contains(.error) == true)
+        #expect(try wait(trigger, .seconds(60))?.contains(.error) == true)
     }
 }

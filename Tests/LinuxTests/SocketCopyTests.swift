@@ -16,7 +16,7 @@ import Testing
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let port = try Sockets.port(listener.raw)
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         func find(_ raw: Int32) throws -> SocketCopy? {
             let inode = try File.status(descriptor: raw).inode
             return try Self.copies().first { UInt64($0.inode) == inode }
@@ -33,7 +33,7 @@ import Testing
         #expect(!Descriptor.readiness(copy.descriptor.raw).contains(.readable))
         let sent = Clock.monotonic()
         try Descriptor.writeAll(client.raw, Array("abc".utf8))
-        #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(60)))
         let incoming = try #require(try find(accepted.raw))
         #expect(incoming.facts.isConnected && incoming.facts.place == UInt64(port))
         #expect(incoming.traffic.unread == 3)
@@ -52,7 +52,7 @@ import Testing
         // What follows an answer at once: it came later, or within the same tick.
         for _ in 0..<50 {
             try Descriptor.writeAll(client.raw, Array("e".utf8))
-            #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(10)))
+            #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(60)))
             while try Descriptor.read(accepted.raw, maximum: 100)?.isEmpty == false {}
             let traffic = incoming.traffic
             #expect((traffic.unanswered != nil) != (traffic.tied != nil))
@@ -71,7 +71,7 @@ import Testing
         func waiting() throws -> Set<UInt64> { try SocketQueues.unaccepted(at: [UInt64(port)])[UInt64(port)] ?? [] }
         #expect(try waiting().isEmpty)
         var clients = [try Sockets.connectTCP(address: "127.0.0.1", port: port)]
-        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         let first = try waiting()
         #expect(first.count == 1 && !first.contains(0))
         clients.append(try Sockets.connectTCP(address: "127.0.0.1", port: port))

@@ -21,7 +21,7 @@ struct Loopback {
         }
         for _ in 0..<count {
             let client = try Sockets.connectTCP(address: address, port: Sockets.port(listener.raw))
-            try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+            try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
             pairs.append((client, try #require(try Sockets.accept(listener.raw))))
         }
     }
@@ -63,9 +63,9 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         return Clock.monotonic() - (try #require(connection.lastTraffic))
     }
 
-    /// Looks again until it is so, at most 10 s.
+    /// Looks again until it is so, at most 60 s.
     func eventually(_ what: Comment, _ body: () throws -> Bool) throws {
-        let deadline = Clock.monotonic() + .seconds(10)
+        let deadline = Clock.monotonic() + .seconds(60)
         while try !body() {
             try #require(Clock.monotonic() < deadline, what)
             usleep(1000)
@@ -82,7 +82,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         #expect(Sockets.peer(ofTCP: pair.client.raw) == .user(Users.effectiveUID))
         #expect(Sockets.peer(ofTCP: pair.server.raw) == .user(Users.effectiveUID))
         let waiting = try Sockets.connectTCP(address: address, port: Sockets.port(loopback.listener.raw))
-        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(60)))
         #expect(Sockets.peer(ofTCP: waiting.raw) == .unknown)
         var accepted = try Sockets.accept(loopback.listener.raw)
         #expect(accepted != nil && Sockets.peer(ofTCP: waiting.raw) == .user(Users.effectiveUID))
@@ -95,7 +95,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         let address = "::ffff:127.0.0.2"
         guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
         let plain = try Sockets.connectTCP(address: "127.0.0.2", port: Sockets.port(loopback.listener.raw))
-        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(60)))
         let accepted = try #require(try Sockets.accept(loopback.listener.raw))
         for socket in [loopback.pairs[0].client.raw, loopback.pairs[0].server.raw, plain.raw, accepted.raw] {
             #expect(Sockets.peer(ofTCP: socket) == .user(Users.effectiveUID))
@@ -122,7 +122,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         var client: Descriptor?
         try eventually("it writes") {
             let made = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-            guard try Descriptor.wait(made.raw, timeout: .seconds(10)), Sockets.pendingError(made.raw) == nil,
+            guard try Descriptor.wait(made.raw, timeout: .seconds(60)), Sockets.pendingError(made.raw) == nil,
                 try Descriptor.read(made.raw, maximum: 1) == [UInt8(ascii: "x")]
             else { return false }
             client = made
@@ -158,7 +158,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
     func backlog() throws {
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(listener.raw))
-        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         #expect(try found(client) != nil)
         #expect(try TCPConnections.established().contains { $0.inode == 0 })
     }
@@ -171,7 +171,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
             try eventually("silence") { try idle(sender) >= .milliseconds(200) }
             try eventually("traffic") {
                 try Sockets.send(sender.raw, [1, 2, 3])
-                try #require(try Descriptor.wait(receiver.raw, timeout: .seconds(10)))
+                try #require(try Descriptor.wait(receiver.raw, timeout: .seconds(60)))
                 return try idle(sender) < .milliseconds(200) && idle(receiver) < .milliseconds(200)
             }
         }
@@ -210,9 +210,9 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
     func end(_ pair: (client: Descriptor, server: Descriptor), clientFirst: Bool) throws {
         let (first, second) = clientFirst ? (pair.client, pair.server) : (pair.server, pair.client)
         try Sockets.shutdownWriting(first.raw)
-        try #require(try Descriptor.wait(second.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(second.raw, timeout: .seconds(60)))
         second.close()
-        try #require(try Descriptor.wait(first.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(first.raw, timeout: .seconds(60)))
         first.close()
     }
 
@@ -244,7 +244,7 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         for clientFirst in [false, true] {
             let before = Clock.monotonic()
             let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(loopback.listener.raw))
-            try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+            try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(60)))
             try end((client, try #require(try Sockets.accept(loopback.listener.raw))), clientFirst: clientFirst)
             let time = try #require(try lastClosed(loopback.listener)[0])
             #expect(time > before - .milliseconds(20))

@@ -15,7 +15,7 @@ import Testing
             result.withLock { $0 = (name, String(blocked)) }
             result.wake()
         }
-        let seen = try #require(result.wait(until: Clock.monotonic() + .seconds(10)) { (state, _) in state })
+        let seen = try #require(result.wait(until: Clock.monotonic() + .seconds(60)) { (state, _) in state })
         #expect(seen.name == "worker\n")
         let mask = try #require(UInt64(seen.blocked.split(separator: "\t").last ?? "", radix: 16))
         for signal in [Signal.terminate, Signal.hangup, Signal.child] {
@@ -63,7 +63,7 @@ import Testing
             counter.signal()
             counter.signal()
         }
-        #expect(try Descriptor.wait(counter.raw, timeout: .seconds(10)))
+        #expect(try Descriptor.wait(counter.raw, timeout: .seconds(60)))
         let end = Clock.monotonic() + .seconds(60)
         var drained = 0
         while Clock.monotonic() < end, drained == 0 { if counter.drain() { drained += 1 } }

@@ -118,7 +118,7 @@ final class Folder {
         #expect(try !Descriptor.wait(pipe.read.raw, timeout: .zero))
         socket.drop(received)
         // The end of the pipe: the last writer is gone.
-        #expect(try Descriptor.wait(pipe.read.raw, timeout: .seconds(5)))
+        #expect(try Descriptor.wait(pipe.read.raw, timeout: .seconds(60)))
         #expect(try Descriptor.read(pipe.read.raw, maximum: 1) == [])
     }
 
@@ -146,6 +146,22 @@ final class Folder {
         #expect(socket.peek()?.message.status == "0")
         #expect((0..<8).map { _ in socket.receive()?.message.status } == (0..<8).map { "\($0)" })
         #expect(socket.peek() == nil)
+    }
+
+    @Test("two datagrams with the same bytes are told apart, with descriptors too")
+    func equal() throws {
+        let socket = try NotifySocket(path: SharedPath(path))
+        let file = try Memory.file(named: "notify-test")
+        for descriptors in [[], [file.raw]] {
+            for _ in 0..<2 { try send(bytes("FDSTORE=1"), to: path, descriptors: descriptors) }
+            let first = try #require(socket.peek())
+            let again = try #require(socket.peek())
+            #expect(first.sent != nil && first.sent == again.sent)
+            #expect(first.hasDescriptors == !descriptors.isEmpty)
+            socket.drop(first)
+            let second = try #require(socket.receive())
+            #expect(second.message == first.message && second.sent != first.sent)
+        }
     }
 
     @Test("a path that is too long is a sentence that says what to do")

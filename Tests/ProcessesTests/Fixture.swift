@@ -63,14 +63,14 @@ final class TestApp {
         return pid
     }
 
-    /// The next line that the program says, within 10 s.
+    /// The next line that the program says, within 60 s.
     func line() throws -> String {
         while true {
             if let end = buffered.firstIndex(of: 10) {
                 defer { buffered.removeSubrange(...end) }
                 return String(decoding: buffered[..<end], as: UTF8.self)
             }
-            try #require(try Descriptor.wait(output.raw, timeout: .seconds(10)), "the program says nothing")
+            try #require(try Descriptor.wait(output.raw, timeout: .seconds(60)), "the program says nothing")
             let part = try #require(try Descriptor.read(output.raw, maximum: 4096))
             try #require(!part.isEmpty, "the program has ended")
             buffered += part

@@ -306,6 +306,37 @@ import Testing
         #expect(try app.kill() == .gone)
     }
 
+    @Test("where no descriptor is to be had a container is not taken for ended", .enabled(if: Users.isRoot))
+    func containerInShortage() throws {
+        let app = try TestApp(
+            """
+            import ctypes
+            if os.fork() == 0:
+             open('/proc/self/comm', 'w').write('conmon')
+             if os.fork() == 0:
+              if ctypes.CDLL(None).unshare(0x20000): raise SystemExit('no mount namespace')
+              say(os.getpid())
+             while True: time.sleep(0.01)
+            while True: time.sleep(0.01)
+            """
+        )
+        app.tree.isContainer = true
+        let said = try app.line()
+        let first = try #require(Int32(said), "\(said)")
+        #expect(app.tree.addressee.pid == first)
+        #expect(try app.tree.openFirstInContainer() != nil)
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        var none = limit
+        none.rlim_cur = 0
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+        let outcome = Result { () throws(Errno) in try app.tree.openFirstInContainer() }
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        #expect(throws: Errno.tooManyOpenFiles) { _ = try outcome.get() }
+        #expect(app.tree.addressee.pid == first)
+        #expect(try app.kill() == .gone)
+    }
+
     @Test("a process whose first thread has ended is stopped by its other threads")
     func leaderGone() throws {
         let app = try TestApp(

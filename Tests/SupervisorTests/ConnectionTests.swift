@@ -274,7 +274,7 @@ import Testing
         let loopback = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(loopback.raw))
         defer { client.close() }
-        try #require(try Descriptor.wait(loopback.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(loopback.raw, timeout: .seconds(60)))
         var ledger = ConnectionLedger()
         let now = Clock.monotonic()
         var claim = ConnectionClaim()
@@ -295,7 +295,7 @@ import Testing
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(listener.raw))
         defer { client.close() }
-        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         var ledger = ConnectionLedger()
         var claim = ConnectionClaim()
         let time = Duration.seconds(1)

@@ -172,7 +172,7 @@ import Testing
         round()
         #expect(measurement.connections == 0 && measurement.lastTraffic == nil)
         let client = try Sockets.connect(path: path)
-        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)))
         let accepted = try #require(try Sockets.accept(listener.raw))
         claim.sockets.append(try inode(accepted))
         round()

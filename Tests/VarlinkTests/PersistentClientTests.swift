@@ -24,7 +24,7 @@ import Varlink
                 try $0.say(["n": 4])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         var losses = 0
         client.onLoss = { losses += 1 }
         #expect(try client.call { call } == ["n": 3])
@@ -50,7 +50,7 @@ import Varlink
                 try $0.say(["n": 4])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         var seen: [Int64] = []
         let last = try client.call {
             VarlinkCall(method: call.method, parameters: ["after": .int(seen.last ?? 0)], more: true)
@@ -81,7 +81,7 @@ import Varlink
                 for number: Int64 in 7...9 { try $0.say(["n": .int(number)]) }
             }
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         client.sendAhead([call("A"), call("B"), call("C")])
         #expect(try client.call { call("A") } == ["n": 1])
         #expect(throws: VarlinkClientError.service(name: "org.example.test.Wrong", parameters: .emptyObject)) {
@@ -109,7 +109,7 @@ import Varlink
                 try $0.say(["n": 2])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         client.sendAhead([call("A"), call("B")])
         #expect(try client.call { call("A") } == ["n": 1])
         #expect(try client.call { call("B") } == ["n": 2])
@@ -130,7 +130,7 @@ import Varlink
                 try $0.say(["n": 1])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         do throws(VarlinkClientError) {
             _ = try client.call { call }
             Issue.record("the call was repeated twice")
@@ -161,7 +161,7 @@ import Varlink
                 try $0.say(["n": 1])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         client.onLoss = { lost.signal() }
         #expect(try client.call { call } == ["n": 1])
         #expect(server.finish() == [])
@@ -170,7 +170,7 @@ import Varlink
     @Test("a service that does not come back is given up after its patience, and said to be gone")
     func gone() throws {
         let server = try ScriptedServer([.connection { try $0.hear() }, .vanish(removesSocket: true)])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(1))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(5))
         let began = Clock.monotonic()
         do throws(VarlinkClientError) {
             _ = try client.call { call }
@@ -181,7 +181,7 @@ import Varlink
                 return
             }
         }
-        #expect(Clock.monotonic() - began >= .milliseconds(990))
+        #expect(Clock.monotonic() - began >= .milliseconds(4_990))
         #expect(server.finish() == [])
     }
 
@@ -190,7 +190,7 @@ import Varlink
         let server = try ScriptedServer(
             Array(repeating: .connection { _ in }, count: 6) + [.vanish(removesSocket: false)]
         )
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(2))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(8))
         #expect(throws: VarlinkClientError.self) { try client.call { call } }
         #expect(server.finish() == [])
     }
@@ -208,7 +208,7 @@ import Varlink
                 try $0.say(["n": 1])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         client.onLoss = { lost.signal() }
         #expect(try client.call { call } == ["n": 1])
         #expect(server.finish() == [])
@@ -233,7 +233,7 @@ import Varlink
 
     @Test("the patience is for the first reply: the next one of a stream may take its time")
     func slowStream() throws {
-        let patience = Duration.seconds(2)
+        let patience = Duration.seconds(5)
         let silent = try ScriptedServer([
             .connection {
                 try $0.hear()
@@ -295,7 +295,7 @@ import Varlink
                 try $0.say(["n": 1])
             },
         ])
-        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         #expect(throws: VarlinkClientError.service(name: "org.example.test.No", parameters: ["message": "no"])) {
             try client.call { call }
         }
@@ -320,10 +320,10 @@ import Varlink
                 try $0.waitForClient()
             },
         ])
-        var client: PersistentVarlinkClient? = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        var client: PersistentVarlinkClient? = try PersistentVarlinkClient(path: server.path, patience: .seconds(30))
         #expect(try client?.call { call } == ["n": 1])
         answered.signal()
-        #expect(client?.waitForEnd(timeout: .seconds(10)) == true)
+        #expect(client?.waitForEnd(timeout: .seconds(60)) == true)
         #expect(try client?.call { call } == ["n": 2])
         #expect(client?.waitForEnd(timeout: .milliseconds(100)) == false)
         client = nil

@@ -46,7 +46,7 @@ final class TestServer: Sendable {
         if let client = try? VarlinkClient(path: path) {
             _ = try? client.call(VarlinkCall(method: "org.example.test.Quit", oneway: true))
         }
-        _ = ended.wait(timeout: .now() + 10)
+        _ = ended.wait(timeout: .now() + 60)
         try? FileManager.default.removeItem(atPath: folder)
     }
 
@@ -126,7 +126,7 @@ final class RawClient {
     func receive() throws -> VarlinkResponse? {
         while true {
             if let message = try framer.next() { return try VarlinkResponse(json: JSON.parse(message)) }
-            guard try Descriptor.wait(socket.raw, timeout: .seconds(10)) else { throw VarlinkClientError.timedOut }
+            guard try Descriptor.wait(socket.raw, timeout: .seconds(60)) else { throw VarlinkClientError.timedOut }
             do throws(Errno) {
                 let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16)
                 guard let bytes, !bytes.isEmpty else { return nil }

@@ -88,6 +88,18 @@ def functions_of_c() -> set[str]:
     return {name for name, function in rows if function in functions}
 
 
+def passed_on_by_clients() -> dict[str, set[str]]:
+    """The messages that another app may get if the app has no use for them, as each client has them."""
+    found = {}
+    delegate = re.search(r"var isForOthers: Bool \{.*?case ([^:]*):\s*true", text(DELEGATE), re.DOTALL)
+    found[DELEGATE] = set(re.findall(r"\.(\w+)", delegate[1] if delegate else ""))
+    python = re.search(r"^_FOR_OTHERS = \((.*?)\)", text("Clients/python/torpor/_delegate.py"), re.DOTALL | re.MULTILINE)
+    found["Clients/python/torpor/_delegate.py"] = set(re.findall(r'"(\w+)"', python[1] if python else ""))
+    rows = re.findall(r'\{"(\w+)", delegate->\w+, true\}', text("Clients/c/torpor_app.c"))
+    found["Clients/c/torpor_app.c"] = set(rows)
+    return found
+
+
 def check_promises() -> Iterator[Finding]:
     messages = cases(STATES, "Message")
     reasons = cases(STATES, "TerminationReason")
@@ -104,6 +116,11 @@ def check_promises() -> Iterator[Finding]:
     yield from compare(names, "message", "Clients/python/torpor/_delegate.py", methods_of_python())
     yield from compare(names, "message", "Clients/c/torpor_app.c", functions_of_c())
     yield from compare(names, "message", DELEGATE, set(cases(DELEGATE, "DelegateMessage").values()))
+
+    passed_on = re.search(r"^- `unhandled` is an answer to (.*?):", text("docs/lifecycle.md"), re.MULTILINE)
+    wanted = set(re.findall(r"\w+[A-Z]\w+", passed_on[1] if passed_on else ""))
+    for path, found in passed_on_by_clients().items():
+        yield from compare(wanted, "message that may be unhandled,", path, found)
 
     # A signal cannot name a scene.
     about = re.search(r"var isAboutScenes: Bool \{.*?case (.*?):\n", text(STATES), re.DOTALL)

@@ -32,7 +32,6 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "has its template again"
         case .removed:
-            let lost = belongings.map { ", with its \($0)" } ?? ""
             guard isAlive else { return "removed" + lost }
             return "removed" + lost + (isWaiting ? ", terminated" : ", is being terminated")
         case .added:
@@ -42,6 +41,9 @@ extension Apply.Entry {
         case .changed: return changed(isPublic: true, restart: restartText(isWaiting: isWaiting))
         }
     }
+
+    /// What a removed app has lost beside itself, as the end of a sentence.
+    private var lost: String { belongings.map { ", with its \($0)" } ?? "" }
 
     private static let losesTemplate = "no longer has a template: its session is kept for 30 days"
     private static let movesInside = "is a scene inside its app from now on, and keeps its session"
@@ -57,7 +59,6 @@ extension Apply.Entry {
         case .added where scene == .movesOut: return Self.movesOut
         case .added where scene != nil: return "would have its template again"
         case .removed:
-            let lost = belongings.map { ", with its \($0)" } ?? ""
             return (isAlive ? "would be removed and terminated" : "would be removed") + lost
         case .added:
             switch launch {
@@ -87,16 +88,19 @@ extension Apply.Entry {
 
     private func changed(isPublic: Bool, restart: String) -> String {
         var parts: [String] = []
-        func list(_ effect: KeyEffect) -> String? {
-            let changes = (change?.changes ?? []).filter { $0.effect == effect }
+        func list(_ effect: KeyEffect, isPending: Bool? = nil) -> String? {
+            let changes = (change?.changes ?? []).filter {
+                $0.effect == effect && isPending ?? pending.contains($0.key) == pending.contains($0.key)
+            }
             guard !changes.isEmpty else { return nil }
             return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
         }
         // If a change is too long to show, its text ends with the word "changed" already: do not say it twice.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
-        if let launch = list(.launch) {
+        if let launch = list(.launch, isPending: false) {
             parts.append((launch.hasPrefix("changed ") ? launch : "changed " + launch) + " (from the next launch on)")
         }
+        if let waiting = list(.launch, isPending: true) { parts.append("the next launch brings \(waiting)") }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
         return parts.joined(separator: "; ")
     }

@@ -55,7 +55,7 @@ package final class PathSource: EventRoom, EventSource {
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
     /// What to call once every place is watched.
-    private var awaiting: [() -> Void] = []
+    private lazy var awaiting = BoundedWait(loop)
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
     /// When an error about a path was last logged. At most one error per path is logged in 60 s, so that apps cannot
@@ -210,10 +210,10 @@ package final class PathSource: EventRoom, EventSource {
         tellComplete()
     }
 
-    /// Calls `body` once every path in the configuration is watched, so that no later change is missed. That may never
-    /// be, if a disk or a directory service does not answer.
-    package func whenComplete(_ body: @escaping () -> Void) {
-        awaiting.append(body)
+    /// Calls `body` once every path in the configuration is watched, so that no later change is missed; at the latest
+    /// after `longest`, because a disk or a directory service may never answer.
+    package func whenComplete(within longest: Duration, _ body: @escaping () -> Void) {
+        awaiting.add(within: longest, body)
         tellComplete()
     }
 
@@ -221,9 +221,7 @@ package final class PathSource: EventRoom, EventSource {
         guard !awaiting.isEmpty, !isPlacing, !lookedUp.contains(where: { accounts[$0] == nil }),
             watcher?.isComplete ?? true
         else { return }
-        let all = awaiting
-        awaiting = []
-        for body in all { body() }
+        awaiting.end()
     }
 
     private func placeSoon() {

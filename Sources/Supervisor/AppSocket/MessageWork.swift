@@ -43,7 +43,7 @@ extension Supervisor {
 
     /// Why the app does not get its messages: it hangs, or its delegate is gone. A sentence without its subject; nil if
     /// it gets them.
-    package func deafness(of app: AppRuntime) -> String? { deafness(of: app, coordinator.outline(app.id)) }
+    package func deafness(of app: AppRuntime) -> String? { deafness(of: app, coordinator[app.id].outline) }
 
     private func deafness(of app: AppRuntime, _ outline: AppOutline) -> String? {
         if let hang = hang(of: app) { return hang }
@@ -52,7 +52,7 @@ extension Supervisor {
     }
 
     /// Whether the app runs and is ready by its delegate, which is gone.
-    package func lacksDelegate(_ app: AppRuntime) -> Bool { lacksDelegate(app, coordinator.outline(app.id)) }
+    package func lacksDelegate(_ app: AppRuntime) -> Bool { lacksDelegate(app, coordinator[app.id].outline) }
 
     private func lacksDelegate(_ app: AppRuntime, _ outline: AppOutline) -> Bool {
         // After a change of the supervisor, the delegate has time to connect again.

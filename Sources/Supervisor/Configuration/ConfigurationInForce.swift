@@ -21,6 +21,9 @@ package final class ConfigurationInForce: Room {
     /// A file with the texts of the configuration files, from which the next torpord reads them; nil if it could not be
     /// written.
     package private(set) var file: Descriptor?
+    /// Why the file could not be written, as it was last logged; nil since it could be. While the directory is full, each
+    /// repair of it tries again.
+    private var reported: String?
     /// The errors of the configuration on disk at the start; nil if it was valid.
     private let invalid: DiagnosticList?
     private let runtime: RuntimeDirectory
@@ -111,6 +114,7 @@ package final class ConfigurationInForce: Room {
         do throws(Errno) {
             try File.replace(runtime.configuration, texts, mode: 0o600)
             hold(try File.open(runtime.configuration, .read))
+            reported = nil
         } catch {
             keepInMemory(texts, instead: error)
         }
@@ -119,17 +123,20 @@ package final class ConfigurationInForce: Room {
     /// Keeps the texts in memory that is no file's, since the directory is full or cannot be written. What torpor-keeper
     /// holds is older, and would take away apps that were added since.
     private func keepInMemory(_ texts: [UInt8], instead error: Errno) {
-        let problem = "cannot write \(runtime.configuration) (\(error))"
+        var problem = "cannot write \(runtime.configuration) (\(error))"
         do throws(Errno) {
             let memory = try Memory.file(named: "configuration")
             try File.write(memory.raw, at: 0, texts)
             hold(memory)
-            log.warning("\(problem): torpor-keeper keeps it in memory; if that dies too, the one on disk is read")
+            problem += ": torpor-keeper keeps it in memory; if that dies too, the one on disk is read"
+            if problem != reported { log.warning(problem) }
         } catch {
             file = nil
             keeper.release(DescriptorName.configuration)
-            log.error("\(problem), nor keep it in memory (\(error)): if torpord dies, the one on disk is read")
+            problem += ", nor keep it in memory (\(error)): if torpord dies, the one on disk is read"
+            if problem != reported { log.error(problem) }
         }
+        reported = problem
     }
 
     private func hold(_ file: Descriptor) {

@@ -21,6 +21,11 @@ import WireText
 package final class Containers: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
+    /// Apps in whose containers the first process could not be watched yet.
+    private var unwatched: [AppRuntime] = []
+    private var watchTimer: TimerSource?
+    private static let watchPause = Duration.seconds(1)
+
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// The path of the program torpor-container. Throws if it is not installed.
@@ -156,8 +161,23 @@ package final class Containers: ShellRoom {
             }
             app.run.firstSource = (pidfd, source)
         } catch {
-            log.debug("\(app.name): the end of its container is noticed late (\(error))")
+            log.debug("\(app.name): the end of its container is not watched yet (\(error))")
+            watchLater(app)
         }
+    }
+
+    /// Tries again in a second: torpord or the machine was out of descriptors or memory.
+    private func watchLater(_ app: AppRuntime) {
+        unwatched.append(app)
+        if watchTimer == nil { watchTimer = try? loop.timer { [weak self] in self?.watchNow() } }
+        if watchTimer?.deadline == nil { watchTimer?.arm(after: Self.watchPause) }
+    }
+
+    private func watchNow() {
+        watchTimer?.disarm()
+        let all = unwatched
+        unwatched = []
+        for app in all where app.run.profileState != nil { watchEnd(of: app) }
     }
 
     private func containerEnded(_ app: AppRuntime) {

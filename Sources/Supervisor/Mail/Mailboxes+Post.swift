@@ -309,11 +309,17 @@ extension Mailboxes {
         Array(mail.prefix(BoundedReply.fitting(mail) { $0.json.serialisedSize }))
     }
 
+    /// The mail that a request of the app is about, and that is not being delivered.
+    package func takeable(_ request: TakeRequest, _ app: AppRuntime) -> [Mail] {
+        let only = Set(request.only)
+        return waiting(for: app).filter { !$0.isInFlight && (only.isEmpty || only.contains($0.id)) }
+    }
+
     /// Gives the app its waiting mail, as much as fits into a reply. This mail is removed from the mailbox unless the
     /// request says to keep it.
     package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
         for id in request.done { taken(id, by: app) }
-        let waiting = waiting(for: app).filter { !$0.isInFlight }
+        let waiting = takeable(request, app)
         let chosen = request.max.map { Array(waiting.prefix(Int(clamping: $0))) } ?? waiting
         let given = Self.fitting(chosen.map { MailInfo($0) })
         if !request.keep { for mail in given { taken(mail.id, by: app) } }

@@ -17,6 +17,11 @@ final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
     private var timer: TimerSource?
+    /// What was last reported as missing, and why it could not be restored. A repair that fails is repeated each minute,
+    /// for instance while the filesystem is full, and is reported again only if something is different.
+    private var reported: (missing: [String], error: String?) = ([], nil)
+    /// Why the notify sockets of apps could not be restored, as it was last reported.
+    private var unheard: [AppID: String] = [:]
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -63,15 +68,19 @@ final class RuntimeRepair: ShellRoom {
     private func repair(again delay: Duration) {
         let missing = missing
         guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
-        if !missing.isEmpty {
+        if !missing.isEmpty, missing != reported.missing {
             let text = "the runtime directory was damaged and is being restored; nothing is lost; missing:"
             note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", "))")
         }
+        reported.missing = missing
         supervisor.recovery.isBeingRepaired = true
         do {
             if try !renew() { supervisor.recovery.isBeingRepaired = false }
+            reported.error = nil
         } catch {
-            log.error("\(supervisor.runtime.path) cannot be restored: \(error)")
+            let text = "\(error)"
+            if text != reported.error { log.error("\(supervisor.runtime.path) cannot be restored: \(text)") }
+            reported.error = text
         }
         watchRemovals(again: delay)
     }
@@ -133,14 +142,19 @@ final class RuntimeRepair: ShellRoom {
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
         // Read the messages that wait in the socket before the socket is replaced and closed.
         supervisor.notifySockets.readNotifySocket(app)
-        app.notifySource?.cancel()
-        app.notifySource = nil
-        app.notifySocket = nil
-        socket.descriptor.close()
+        let source = app.notifySource
+        (app.notifySource, app.notifySocket) = (nil, nil)
         do throws(LaunchError) {
             try supervisor.launcher.prepare(app, try supervisor.launcher.identity(of: app))
+            source?.cancel()
+            socket.descriptor.close()
+            unheard[app.id] = nil
         } catch {
-            log.error("\(app.name) can no longer send notifications: \(error)")
+            // Keep the old one, so that the next repair tries again.
+            (app.notifySource, app.notifySocket) = (source, socket)
+            let text = "\(error)"
+            if text != unheard[app.id] { log.error("\(app.name) cannot send notifications for now: \(text)") }
+            unheard[app.id] = text
         }
     }
 }

@@ -77,13 +77,16 @@ package struct HangingDisk {
         self.part = part
         hasLookups = lookups
         folder = try Daemon.makeFolder()
-        try Self.source.write(toFile: folder + "/hang.c", atomically: false, encoding: .utf8)
+        try Self.build(Self.source, as: folder + "/hang.so")
+    }
+
+    /// Builds a library that is preloaded into a program.
+    static func build(_ source: String, as library: String) throws {
+        try source.write(toFile: library + ".c", atomically: false, encoding: .utf8)
         let compiler = ["/usr/bin/cc", "/usr/bin/clang", "/opt/swift/usr/bin/clang"].first { File.isExecutable($0) }
         guard let compiler else { throw Trouble("there is no C compiler, which every Swift comes with") }
-        let (code, output) = try Spawn.run(
-            [compiler, "-shared", "-fPIC", "-o", folder + "/hang.so", folder + "/hang.c", "-ldl"]
-        )
-        guard code == 0 else { throw Trouble("the library that hangs could not be built: \(output)") }
+        let (code, output) = try Spawn.run([compiler, "-shared", "-fPIC", "-o", library, library + ".c", "-ldl"])
+        guard code == 0 else { throw Trouble("\(library) could not be built: \(output)") }
     }
 
     package func hang() throws { try File.write(folder + "/hang", "") }

@@ -69,7 +69,7 @@ package final class MeasuredProgram {
 
     package var pid: Int32 { tree.leader.pid }
 
-    /// Has it do something and waits until it is done, at most 10 s.
+    /// Has it do something and waits until it is done, at most 60 s.
     package func run(_ code: String) throws {
         try Descriptor.writeAll(input.raw, Array((code + "\n").utf8))
         try #require(line() == "done", "it does not do: \(code)")
@@ -113,9 +113,9 @@ package final class MeasuredProgram {
     deinit { end() }
 }
 
-/// Looks again until it is so, at most 10 s.
+/// Looks again until it is so, at most 60 s.
 package func eventually(_ what: Comment, _ body: () throws -> Bool) throws {
-    let deadline = Clock.monotonic() + .seconds(10)
+    let deadline = Clock.monotonic() + .seconds(60)
     while try !body() {
         try #require(Clock.monotonic() < deadline, what)
         usleep(1000)

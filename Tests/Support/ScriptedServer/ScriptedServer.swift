@@ -24,7 +24,7 @@ package final class ScriptedServer: @unchecked Sendable {
                     server.note(call)
                     return call
                 }
-                guard try Descriptor.wait(socket.raw, timeout: .seconds(10)),
+                guard try Descriptor.wait(socket.raw, timeout: .seconds(60)),
                     let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty
                 else { throw VarlinkClientError.disconnected }
                 received.framer.append(bytes[...])
@@ -48,7 +48,7 @@ package final class ScriptedServer: @unchecked Sendable {
 
         /// Waits until the client has gone.
         package func waitForClient() throws {
-            while try Descriptor.wait(socket.raw, timeout: .seconds(10)) {
+            while try Descriptor.wait(socket.raw, timeout: .seconds(60)) {
                 guard let bytes = try? Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty else { return }
             }
         }
@@ -94,7 +94,7 @@ package final class ScriptedServer: @unchecked Sendable {
 
     /// Waits for the end of the script, and gives what went wrong in it.
     package func finish() -> [String] {
-        let isOver = ended.wait(timeout: .now() + 20) == .success
+        let isOver = ended.wait(timeout: .now() + 90) == .success
         try? FileManager.default.removeItem(atPath: folder)
         return lock.withLock { problems } + (isOver ? [] : ["the script did not come to its end"])
     }
@@ -104,7 +104,7 @@ package final class ScriptedServer: @unchecked Sendable {
     private func perform(_ part: Part) throws {
         switch part {
         case .connection(let body):
-            guard let listener, try Descriptor.wait(listener.raw, timeout: .seconds(10)),
+            guard let listener, try Descriptor.wait(listener.raw, timeout: .seconds(60)),
                 let socket = try Sockets.accept(listener.raw)
             else { throw VarlinkClientError.timedOut }
             try body(Exchange(server: self, socket: socket))

@@ -248,7 +248,7 @@ import Varlink
             try daemon.waitFor("a", "active")
             try daemon.done(.suspend, "a")
             let torpor = "\(Built.path("torpor")) --socket \(daemon.socket)"
-            let script = "stty cols 80 rows 24; \(torpor) status a; \(torpor) wait a --for active --timeout 3s"
+            let script = "stty cols 80 rows 24; \(torpor) status a; \(torpor) wait a --for active --timeout 10s"
             let result = try Spawn.run(["/usr/bin/script", "-qec", script, "/dev/null"], environment: ["TERM": "dumb"])
             let lines = result.output.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n")
             // A path is one word.

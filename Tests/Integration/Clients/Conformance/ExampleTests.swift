@@ -85,7 +85,7 @@ struct ExampleTests {
 
     private static func visit(_ port: Int, _ page: String = "", _ body: String? = nil) throws -> String {
         let data = body.map { ["-d", $0] } ?? []
-        return try Spawn.run(["/usr/bin/curl", "-s", "--max-time", "10"] + data + ["http://127.0.0.1:\(port)/\(page)"])
+        return try Spawn.run(["/usr/bin/curl", "-s", "--max-time", "60"] + data + ["http://127.0.0.1:\(port)/\(page)"])
             .output
     }
 

@@ -31,7 +31,7 @@ struct NotebookTests {
         func begin(_ line: String) throws -> Descriptor {
             let connection = try Sockets.connectTCP(address: "127.0.0.1", port: port)
             try Descriptor.setNonBlocking(connection.raw, false)
-            _ = try Descriptor.wait(connection.raw, writable: true, timeout: .seconds(5))
+            _ = try Descriptor.wait(connection.raw, writable: true, timeout: .seconds(60))
             try Descriptor.writeAll(connection.raw, Array((line + "\n").utf8))
             return connection
         }
@@ -40,7 +40,7 @@ struct NotebookTests {
         func reply(_ connection: Descriptor, until end: String = "\n") throws -> String {
             var text = ""
             while !text.hasSuffix(end) {
-                guard try Descriptor.wait(connection.raw, timeout: .seconds(10)),
+                guard try Descriptor.wait(connection.raw, timeout: .seconds(60)),
                     let bytes = try Descriptor.read(connection.raw, maximum: 4096), !bytes.isEmpty
                 else { throw Trouble("no reply but \(text)") }
                 text += String(decoding: bytes, as: UTF8.self)

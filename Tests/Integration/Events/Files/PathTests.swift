@@ -171,7 +171,9 @@ struct PathTests {
             paths = [{ changed = "@D/\(name)/*" }]
             """
         }
-        try withDaemon("[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n") { daemon in
+        // A busy machine may take longer than an apply waits.
+        let environment = ["TORPOR_TEST_WATCH_PATIENCE_MS": "60000"]
+        try withDaemon("[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n", environment: environment) { daemon in
             for name in names {
                 try File.makeDirectory(daemon.directory + "/" + name)
                 for number in 0..<250 { try File.write(daemon.directory + "/\(name)/\(number)", "") }

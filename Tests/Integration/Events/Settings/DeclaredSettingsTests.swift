@@ -189,7 +189,7 @@ struct DeclaredSettingsTests {
         """
 
     private func answers(_ port: UInt16) throws -> Bool {
-        let script = "import sys, urllib.request as u; u.urlopen('http://127.0.0.1:\(port)/', timeout=5).read()"
+        let script = "import sys, urllib.request as u; u.urlopen('http://127.0.0.1:\(port)/', timeout=60).read()"
         return try Spawn.run(["/usr/bin/python3", "-S", "-c", script]).code == 0
     }
 

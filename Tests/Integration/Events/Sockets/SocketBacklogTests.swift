@@ -138,7 +138,7 @@ import TorporAPI
             try File.write(daemon.directory + "/go", "")
             try daemon.waitFor("web", "active")
             #expect(try daemon.answer(other)?.text == "o")
-            #expect(try Descriptor.wait(person.raw, writable: true, timeout: .seconds(8)))
+            #expect(try Descriptor.wait(person.raw, writable: true, timeout: .seconds(60)))
             #expect(Sockets.pendingError(person.raw) == nil)
             _ = try Descriptor.write(person.raw, Array("p".utf8))
             #expect(try daemon.answer(person)?.name == "people")
@@ -150,7 +150,7 @@ import TorporAPI
             #expect(try !Descriptor.wait(second.raw, writable: true, timeout: .zero))
             #expect(try daemon.answer(third)?.text == "t")
             try daemon.done(.interrupt, "web") { $0.end = true }
-            #expect(try Descriptor.wait(second.raw, writable: true, timeout: .seconds(8)))
+            #expect(try Descriptor.wait(second.raw, writable: true, timeout: .seconds(60)))
         }
     }
 }

@@ -64,7 +64,7 @@ enum SocketServer {
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             where = (host.strip("[]") or "127.0.0.1", int(port))
         s = socket.socket(family, types[kind])
-        s.settimeout(9)
+        s.settimeout(60)
         if kind == "datagram" and family == socket.AF_UNIX:
             s.bind("\0client-%d" % os.getpid())
         s.connect(where)
@@ -99,7 +99,7 @@ extension Daemon {
     /// A connection that somebody has made, and that may wait to be accepted.
     func connection(_ port: UInt16, sending text: String) throws -> Descriptor {
         let socket = try Sockets.connectTCP(address: "127.0.0.1", port: port)
-        guard try Descriptor.wait(socket.raw, writable: true, timeout: .seconds(5)) else {
+        guard try Descriptor.wait(socket.raw, writable: true, timeout: .seconds(60)) else {
             throw Trouble("no connection")
         }
         if let error = Sockets.pendingError(socket.raw) { throw Trouble("refused: \(error)") }

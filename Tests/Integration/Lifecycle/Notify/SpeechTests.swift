@@ -106,7 +106,7 @@ import TorporAPI
                 notify("BARRIER=1", [w])
                 os.close(w)
                 import select
-                record("answered" if select.select([r], [], [], 4)[0] and os.read(r, 1) == b"" else "not answered")
+                record("answered" if select.select([r], [], [], 60)[0] and os.read(r, 1) == b"" else "not answered")
                 """
             )
             #expect(daemon.records("web").contains("answered"))

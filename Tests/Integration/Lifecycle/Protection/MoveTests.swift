@@ -28,6 +28,12 @@ struct MoveTests {
         ).output
     }
 
+    /// Locks. On a very busy machine, torpor-protect may not come through all of /proc, and says so.
+    private static func lock(_ scene: EncryptedScene) throws {
+        let output = try scene.protect("lock").output
+        #expect(output == "locked\n" || output.contains("did not end"), "\(output)")
+    }
+
     /// Makes files that are not encrypted, the keys, and unlocks.
     private static func prepare(_ scene: EncryptedScene, _ script: String = "echo plain > note; ln note link") throws {
         try scene.shell("mkdir -p \(files); chmod 711 \(files)/..; cd \(files); \(script)")
@@ -61,7 +67,7 @@ struct MoveTests {
             #expect(try daemon.summary("web").pid != pid)
             #expect(try daemon.ask("open(\(path)).read()") == .string(EncryptedScene.secret))
             #expect(try scene.state() == "unlocked, encrypted")
-            #expect(try scene.protect("lock").output == "locked\n")
+            try Self.lock(scene)
             #expect(try scene.shell("ls \(Self.files)").output.contains("diary") == false)
             let covered = try daemon.summary("web")
             (status, output) = try Self.move(scene, "--decrypt --stop")
@@ -76,7 +82,7 @@ struct MoveTests {
             #expect(try Self.listing(scene) == before)
             try daemon.waitFor("web", "active")
             #expect(try scene.state() == "unlocked, not encrypted")
-            #expect(try scene.protect("lock").output == "locked\n")
+            try Self.lock(scene)
             #expect(try scene.shell("cat \(Self.files)/diary").output == EncryptedScene.secret)
         }
     }

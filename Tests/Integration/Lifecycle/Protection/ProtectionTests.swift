@@ -163,7 +163,7 @@ import Varlink
             }
             kill(other, SIGKILL)
             let code = try client.finish(daemon)
-            // On a busy machine, torpor-protect may not come through all of /proc in its five seconds.
+            // On a busy machine, torpor-protect may not come through all of /proc in its time.
             #expect(code == 0, "\(client.output)")
             #expect(client.output == "locked\n" || client.output.contains("did not end"), "\(client.output)")
         }

@@ -318,8 +318,8 @@ final class Storm {
             !broken.contains(app.name), let member = census.look().members(app.name).first, !member.isStopped,
             let process = try? Pidfd.open(member.pid), send(SIGKILL, to: member.pid)
         else { return }
-        _ = try Descriptor.wait(process.raw, timeout: .seconds(5))
-        let end = Clock.monotonic() + .seconds(2)
+        _ = try Descriptor.wait(process.raw, timeout: .seconds(60))
+        let end = Clock.monotonic() + .seconds(60)
         while File.exists("/proc/\(member.pid)"), Clock.monotonic() < end { usleep(500) }
         try decoys.add(pid: member.pid, of: app.name)
         note("\(app.name)'s process \(member.pid) ended unseen, a stranger has its pid")

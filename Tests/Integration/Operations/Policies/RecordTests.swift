@@ -233,7 +233,7 @@ import Varlink
             for client in clients {
                 try Descriptor.writeAll(client.raw, call)
                 // Its header.
-                #expect(try Descriptor.wait(client.raw, timeout: .seconds(10)))
+                #expect(try Descriptor.wait(client.raw, timeout: .seconds(60)))
             }
             let (code, output) = try Spawn.run(
                 [Built.path("torpor"), "events", "--record", "-", "--socket", daemon.socket, "--for", "1s"]

@@ -128,10 +128,80 @@ import TorporAPI
         }
     }
 
+    @Test("An app's socket whose file was removed while there was no torpord is made again")
+    func lostSocket() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let pid = try daemon.summary("web").pid
+            let socket = daemon.runtime + "/apps/web/app"
+            try daemon.lose(.killed) { try File.remove(socket) }
+            try daemon.eventually("its own socket is served") { Sockets.isServed(path: socket) }
+            #expect(try daemon.summary("web").pid == pid)
+        }
+    }
+
     private func bindAndClose(_ path: String, _ kind: Sockets.Kind) throws {
         let socket =
             kind == .datagram ? try Sockets.bindDatagram(path: path, mode: 0o600) : try Sockets.listen(path: path)
         socket.close()
+    }
+
+    @Test("What cannot be restored is said once, however often it is tried, and again when it is different")
+    func saidOnce() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            // Another lock in the place of torpord's: as long as this process holds it, nothing can be restored.
+            let path = daemon.runtime + "/lock"
+            try File.write(path + ".other", "\(ThisProcess.pid)\n", mode: 0o600)
+            let other = try File.open(path + ".other", .readWrite)
+            try #require(try Locks.tryLock(other.raw))
+            let inotify = try Inotify()
+            let opened = Inotify.Events(rawValue: UInt32(IN_OPEN))
+            // With the closes between them, two opens are two events.
+            let events = Inotify.Events(rawValue: UInt32(IN_OPEN | IN_CLOSE_WRITE | IN_CLOSE_NOWRITE))
+            _ = try Inotify.watch(inotify.descriptor.raw, path + ".other", events)
+            try File.rename(path + ".other", path)
+            try File.remove(daemon.runtime + "/recovery")
+            var count = 0
+            // Each attempt opens it four times.
+            try daemon.eventually("it was tried again") {
+                count += inotify.read().count { $0.events.contains(opened) }
+                return count >= 16
+            }
+            func said(_ text: String) -> Int { daemon.log.components(separatedBy: text).count - 1 }
+            #expect(said("cannot be restored") == 1)
+            #expect(said("directory was damaged") == 1)
+            // Something else is missing.
+            try File.remove(daemon.runtime + "/configuration")
+            try daemon.eventually("that is said") { said("directory was damaged") == 2 }
+            #expect(said("cannot be restored") == 1)
+            other.close()
+            try daemon.eventually("all is restored") {
+                ["recovery", "configuration"].allSatisfy { File.exists(daemon.runtime + "/" + $0) }
+            }
+            try daemon.lose(.killed)
+            #expect(try daemon.summary("web").incarnation == 1)
+            try daemon.expectWholeLog("web")
+        }
+    }
+
+    @Test("An app whose socket cannot be restored is heard as soon as it can")
+    func heardAgain() throws {
+        try withRecovery(Self.toml.replacing("watchdog = \"2s\"\n", with: "")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let folder = daemon.runtime + "/apps/web"
+            try remove(folder)
+            try File.write(folder, "no directory")
+            try File.remove(daemon.runtime + "/recovery")
+            try daemon.eventually("that is said") { daemon.log.contains("web cannot send notifications for now: ") }
+            try File.remove(folder)
+            let said = try daemon.truth("web").statusNumber
+            try daemon.eventually("what it says is heard") {
+                (try daemon.summary("web").status).flatMap { UInt64($0) } ?? 0 > said
+            }
+            #expect(daemon.log.components(separatedBy: "web cannot send notifications for now: ").count == 2)
+            try daemon.done(.restart, "web")
+        }
     }
 
     @Test("Again and again, with deaths in between")

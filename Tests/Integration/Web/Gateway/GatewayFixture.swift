@@ -160,7 +160,7 @@ final class NATSClient {
 
     init(port: UInt16, host: String = "127.0.0.1") throws {
         socket = try Sockets.connectTCP(address: host, port: port)
-        _ = try Descriptor.wait(socket.raw, writable: true, timeout: .seconds(5))
+        _ = try Descriptor.wait(socket.raw, writable: true, timeout: .seconds(60))
         try Descriptor.setNonBlocking(socket.raw, false)
         try send("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nPING\r\n")
         while try line() != "PONG" {}
