@@ -263,8 +263,12 @@ package final class ControlService: ShellRoom, ClientService {
         )
         info.troubles = [supervisor.persistence.trouble, supervisor.persistence.losses.sentence].compactMap(\.self)
         for app in apps {
-            guard let error = app.capture?.log?.failure else { continue }
-            info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")
+            guard let log = app.capture?.log else { continue }
+            if let error = log.failure {
+                info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")
+            } else if let error = log.rotationFailure {
+                info.troubles.append("the log of \(app.name) cannot be rotated: \(error); it keeps growing")
+            }
         }
         return info
     }

@@ -333,6 +333,29 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         for name in ["app.log", "app.log.1", "app.log.2", "app.log.3"] { #expect(folder.text(name).utf8.count < 1_100) }
     }
 
+    @Test("a rotation that fails is known until one succeeds")
+    func failedRotation() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 100, maxFiles: 1), loop: EventLoop())
+        // A folder that is not empty stands in its way.
+        let inTheWay = folder.path + "/app.log.1"
+        try File.makeDirectories(inTheWay + "/inner")
+        for number in 0..<20 { try rig.write("line number \(number)\n") }
+        #expect(rig.log.rotationFailure == .isDirectory && rig.log.failure == nil)
+        #expect(folder.lines("app.log").count == 20)
+        try File.removeTree(inTheWay)
+        try rig.write("line number 20\n")
+        #expect(rig.log.rotationFailure == nil && folder.lines("app.log") == ["line number 20"])
+    }
+
+    @Test("the folder of the logs is made again if somebody has removed it")
+    func removedFolder() throws {
+        let logs = folder.path + "/logs"
+        let log = LogFile(path: logs + "/app.log")
+        #expect(log.prepare(for: 1, now: 0) && File.exists(logs + "/app.log"))
+        try File.removeTree(logs)
+        #expect(log.prepare(for: 1, now: 0) && File.exists(logs + "/app.log"))
+    }
+
     @Test("a file whose first line is old is rotated, and old files go")
     func age() throws {
         let old = "2020-01-01T00:00:00.000Z from long ago\n"
