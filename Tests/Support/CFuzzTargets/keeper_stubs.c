@@ -66,7 +66,10 @@ bool image_is_fallback(void)
     return false;
 }
 
-void wire_tell_everything(void) {}
+void wire_tell_everything(uint32_t spoken)
+{
+    (void)spoken;
+}
 
 void wire_tell(uint32_t slot, unsigned what)
 {
