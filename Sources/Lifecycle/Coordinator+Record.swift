@@ -99,10 +99,7 @@ extension Coordinator {
     /// Continues every app that waits for other apps. Call this once, after all apps are restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
-        let before = unrecorded
         for app in nodes.indices { absorb([], of: app, now: now) }
-        // Nothing has changed yet: the records are those that the apps were restored from.
-        unrecorded = before
         return finish(now: now)
     }
 
