@@ -47,11 +47,13 @@ import TorporAPI
             exec = ["/bin/sleep", "1000"]
             """
         let daemon = try Daemon(toml)
+        try daemon.waitUntilItAnswers()
         try daemon.waitFor("down", "active")
         try daemon.waitFor("up", "active")
         try daemon.done(.stop, "down")
         try daemon.stop()
         try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
         try daemon.waitFor("up", "active")
         #expect(try daemon.summary("down").state == "not-running")
         let result = try daemon.done(.reset, "down")
@@ -60,6 +62,7 @@ import TorporAPI
         #expect(try daemon.done(.reset, "up").message == "up was reset")
         try daemon.stop()
         try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
         try daemon.waitFor("down", "active")
         try daemon.waitFor("up", "active")
         try daemon.stop()

@@ -145,6 +145,7 @@ import TorporAPI
                 #expect(try daemon.summary(app).lastExit?.reason == "stopped", "\(app)")
             }
         }
+        try daemon.waitUntilItAnswers()
         for app in ["base", "top", "down"] { try daemon.waitFor(app, "active") }
         try daemon.done(.start, "wanted")
         try daemon.done(.stop, "down")

@@ -24,6 +24,7 @@ import TorporAPI
         exec = ["@B/torpor-test-app"]
         launch = "on-demand"
         restart = "never"
+        launch_deadline = "none"
         \(keys)
         """
     }
