@@ -78,7 +78,7 @@ import TorporAPI
             #expect(first.hasPrefix("web: changed ready ") && first.hasSuffix("(from the next launch on)\n"))
             #expect(try count() == 1)
             let second = try applied()
-            #expect(second.hasPrefix("web: the next launch brings ready none → "), "\(second)")
+            #expect(second.hasPrefix("web: the next launch brings ready exec → "), "\(second)")
             #expect(try count() == 1)
             // With another change of the app, both are said.
             try daemon.configure(Apps.sleeper("web", ready + "grace = \"7s\"") + Apps.sleeper("db"))
