@@ -177,7 +177,8 @@ extension ManagerInterface {
         method Reports(app: ?string) -> (reports: []Report, truncated: ?bool, left_out: ?int)
 
         # The state that an app saved, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
-        # Base64. If saved_at or bytes changes between two calls, start again.
+        # Base64. If saved_at or bytes changes between two calls, start again. app may be a scene inside an app, also for
+        # ImportState: such a scene gets the state when it connects next, and must not be connected.
         method ExportState(app: string, offset: ?int) -> (saved_at: ?int, bytes: int, data: string)
 
         # Saves a state of at most 16 MiB for the next launch of an app that does not run, in parts of at most 256 KiB; the
