@@ -216,7 +216,8 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.setAside(in: archives(of: app, scene: scene)) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             let text = "continues without the saved state of its scene \(scene): \(why)"
-            let rest = Self.sentence(outcome) { "; it is kept as \($0)" }
+            let name = app.name + "@" + scene
+            let rest = Self.sentence(outcome) { "; ‘torpor state import \(name) --raw \($0)’ gives it back" }
             self.recorder.note(app, .stateSetAside, incarnation: run, text: text + rest)
         }
     }
@@ -247,19 +248,26 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What clients move to another machine
 
-    /// Reads a part of the app's archive.
-    package func export(_ app: AppRuntime, at offset: UInt64, _ completion: @escaping (StatePart) -> Void) {
-        let folder = archives(of: app)
+    /// Reads a part of the archive of an app, or of a scene inside it.
+    package func export(
+        _ app: AppRuntime,
+        scene: String? = nil,
+        at offset: UInt64,
+        _ completion: @escaping (StatePart) -> Void
+    ) {
+        let folder = archives(of: app, scene: scene)
         guard !folders.takesAway(folder) else { return completion(StatePart(savedAt: nil)) }
         reads.ask({ folder.part(at: offset) }, completion)
     }
 
-    /// Stores a part of a state that a client sends for the app's next launch. `completion` gets the number of bytes
+    /// Stores a part of a state that a client sends for the app's next launch, or for the next time that a scene inside
+    /// the app connects. `completion` gets the number of bytes
     /// received so far; after the last part, once the state is durable, the size of the whole state.
     package func take(
         _ request: ImportStateRequest,
         from connection: UInt64,
         for app: AppRuntime,
+        scene: String? = nil,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let state: [UInt8]?
@@ -272,13 +280,17 @@ package final class SavedStates: Room, LifecycleObserver {
         let work: StateArchives.Work =
             state.isEmpty
             ? .discard : .save(.bytes(state), limit: app.specification.stateLimit, owner: archiveOwner(app))
-        folders.ask(work, in: archives(of: app)) { [weak self, weak app] outcome in
+        folders.ask(work, in: archives(of: app, scene: scene)) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                app.restoration = nil
-                app.importedDigest = request.digest
-                self.record(app)
-                self.note(app, .stateKept, text: "got a state from elsewhere, \(bytes) byte\(bytes == 1 ? "" : "s")")
-                self.changed(app)
+                let what = scene.map { "a state of its scene \($0)" } ?? "a state"
+                let size = "\(bytes) byte\(bytes == 1 ? "" : "s")"
+                if scene == nil {
+                    app.restoration = nil
+                    app.importedDigest = request.digest
+                    self.record(app)
+                }
+                self.note(app, .stateKept, text: "got \(what) from elsewhere, \(size)")
+                if scene == nil { self.changed(app) }
             }
             completion(outcome)
         }

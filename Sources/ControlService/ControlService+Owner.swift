@@ -134,8 +134,14 @@ extension ControlService {
 
     // MARK: State archives
 
-    /// Replies with a part of the state that the app saved.
-    func exportState(of app: AppRuntime, at offset: Int64, for peer: Peer, _ reply: Reply) {
+    /// Replies with a part of the state that the app, or a scene inside it, saved.
+    func exportState(
+        of app: AppRuntime,
+        scene: String? = nil,
+        at offset: Int64,
+        for peer: Peer,
+        _ reply: Reply
+    ) {
         // A client that is neither root nor an operator may read the saved states of only those apps that several
         // machines can own.
         if supervisor.inForce.accounts.authority.isOnlyPoster(peer),
@@ -146,7 +152,7 @@ extension ControlService {
                 ["message": .string("user \(peer.uid) may read only the states of apps with owner = \"external\"")]
             )
         }
-        supervisor.savedStates.export(app, at: UInt64(clamping: offset)) { reply.send($0.json) }
+        supervisor.savedStates.export(app, scene: scene, at: UInt64(clamping: offset)) { reply.send($0.json) }
     }
 
     /// Stores a part of an imported state, which the app gets at its next launch.
@@ -155,7 +161,26 @@ extension ControlService {
             let how = coordinator.machine(app.id).standsBy ? "disown \(app.name) --stop" : "stop \(app.name)"
             return reply.fail("\(app.name) runs, and only a launch gets a state: ‘torpor \(how)’ first")
         }
-        supervisor.savedStates.take(request, from: reply.connection, for: app) { outcome in
+        take(request, for: app, scene: nil, reply)
+    }
+
+    /// Stores a part of an imported state, which the scene inside the app gets when it connects next.
+    func importState(_ request: ImportStateRequest, of session: SceneSession, inside app: AppRuntime, _ reply: Reply) {
+        let scene = supervisor.innerScenes.knownNumber(of: session.app).flatMap {
+            supervisor.innerScenes.machine(of: $0, app)
+        }
+        let isConnected = scene.map { $0.state > .unattached || $0.awaiting != nil || $0.goal != .unattached } ?? false
+        guard !isConnected || !coordinator.machine(app.id).isAlive else {
+            return reply.fail(
+                "\(session.app) is connected, and gets a state only when it connects: "
+                    + "‘torpor scene disconnect \(session.app)’ first"
+            )
+        }
+        take(request, for: app, scene: session.name, reply)
+    }
+
+    private func take(_ request: ImportStateRequest, for app: AppRuntime, scene: String?, _ reply: Reply) {
+        supervisor.savedStates.take(request, from: reply.connection, for: app, scene: scene) { outcome in
             switch outcome {
             case .success(let bytes): reply.send(["bytes": .int(Int64(clamping: bytes))])
             case .failure(.tooLarge(let limit)):

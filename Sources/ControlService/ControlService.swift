@@ -208,8 +208,15 @@ package final class ControlService: ShellRoom, ClientService {
                 History(supervisor, request, reply).begin()
             case .reports(let name): try reports(of: name, reply)
             case .exportState(let name, let offset):
+                if let (app, session) = supervisor.innerScenes.scene(named: name) {
+                    return exportState(of: app, scene: session.name, at: offset, for: peer, reply)
+                }
                 exportState(of: try selection.one(name), at: offset, for: peer, reply)
-            case .importState(let request): importState(request, of: try selection.one(request.app), reply)
+            case .importState(let request):
+                if let (app, session) = supervisor.innerScenes.scene(named: request.app) {
+                    return importState(request, of: session, inside: app, reply)
+                }
+                importState(request, of: try selection.one(request.app), reply)
             case .owners: owners(reply)
             case .snapshot(let name, let offset):
                 if let (app, session) = supervisor.innerScenes.scene(named: name) {

@@ -215,6 +215,10 @@ public enum AppInterface {
 
         # Posts a message to another app that accepts it from this one (accepts_from), as Post of io.torpor.Manager
         # does. Replies when it is durable.
+        #
+        # token, also of OpenURL, StartTransfer and ScheduleAlert, names the request, so that it can be repeated with the
+        # same token if the connection is lost before the reply: it is carried out once. A string of 1 to 16 hexadecimal
+        # digits, not zero; choose all 16 at random for each new request. change is then "repeated".
         method Post(
           app: string,
           topic: string,

@@ -13,10 +13,10 @@ extension ManagerInterface {
 
         # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text), and
         # finally, without "continues", with the results; without "more", with the results only. wait = false replies as
-        # soon as the goal is set; timeout_ms limits the waiting, not the goal. token (up to 16 hexadecimal digits,
-        # chosen at random) names the request: if the connection is lost before the reply, repeat the call with the same
-        # token; what was already carried out is not repeated but only waited for. Its lowest bit does not count. The
-        # results of Stop include the apps that were stopped because they require one of "apps".
+        # soon as the goal is set; timeout_ms limits the waiting, not the goal. token (1 to 16 hexadecimal digits, chosen
+        # at random, not zero) names the request: if the connection is lost before the reply, repeat the call with the
+        # same token; what was already carried out is not repeated but only waited for. The results of Stop include the
+        # apps that were stopped because they require one of "apps".
         # force, for Start: launch the app even if a policy is against it, or this machine does not own it. standby: launch
         # it only to be suspended. keep_state, for Stop and Restart: the next launch gets the state that the app saved.
         # until_boot, for Stop: the stop ends with this boot, and the next one launches the app as before.
@@ -177,7 +177,8 @@ extension ManagerInterface {
         method Reports(app: ?string) -> (reports: []Report, truncated: ?bool, left_out: ?int)
 
         # The state that an app saved, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
-        # Base64. If saved_at or bytes changes between two calls, start again.
+        # Base64. If saved_at or bytes changes between two calls, start again. app may be a scene inside an app, also for
+        # ImportState: such a scene gets the state when it connects next, and must not be connected.
         method ExportState(app: string, offset: ?int) -> (saved_at: ?int, bytes: int, data: string)
 
         # Saves a state of at most 16 MiB for the next launch of an app that does not run, in parts of at most 256 KiB; the

@@ -5,20 +5,20 @@
 ///
 /// On the wire, the token is a string of hexadecimal digits, because some JSON libraries damage 64-bit numbers.
 public struct RequestToken: Hashable, Sendable {
-    /// The token's number, never 0. Its lowest bit is always 0, because the store of used tokens keeps a flag there.
+    /// The token's number, never 0.
     public let value: UInt64
 
     /// Creates a random token, which in practice no other request has.
     public static func random() -> RequestToken {
-        RequestToken(value: .random(in: 1...(.max >> 1)) << 1)
+        RequestToken(value: .random(in: 1...UInt64.max))
     }
 
-    /// Parses 1 to 16 hexadecimal digits; nil for anything else and for zero. The lowest bit is ignored.
+    /// Parses 1 to 16 hexadecimal digits; nil for anything else and for zero.
     public init?(text: String) {
         guard (1...16).contains(text.utf8.count), !text.hasPrefix("+"), let number = UInt64(text, radix: 16),
-            number > 1
+            number > 0
         else { return nil }
-        value = number & ~1
+        value = number
     }
 
     private init(value: UInt64) { self.value = value }

@@ -19,6 +19,39 @@ import TorporAPI
         #expect(tokens.map { taken.standing(of: $0) } == [.unknown, .taken, .taken, .taken, .taken])
     }
 
+    @Test("all bits of a token count, also while it is uncertain whether its request was carried out")
+    func everyBit() throws {
+        var tokens = try (1...300).map { try #require(RequestToken(text: String($0, radix: 16))) }
+        let random = RequestToken.random()
+        for bit in 0..<64 {
+            let other = String(random.value ^ 1 << UInt64(bit), radix: 16)
+            if let other = RequestToken(text: other) { tokens += [random, other] }
+        }
+        for isUncertain in [false, true] {
+            for (one, next) in zip(tokens, tokens.dropFirst()) {
+                var taken = TakenTokens()
+                taken.take(one, isUncertain: isUncertain)
+                #expect(taken.standing(of: one) == (isUncertain ? .uncertain : .taken), "\(one.text)")
+                #expect(taken.standing(of: next) == .unknown, "\(one.text) and \(next.text)")
+                taken.giveBack(next)
+                taken.take(next)
+                #expect(taken.standing(of: one) == (isUncertain ? .uncertain : .taken), "\(one.text)")
+            }
+        }
+    }
+
+    @Test("a record of an earlier version is read, in which all tokens are even and 1 is added to uncertain ones")
+    func earlierRecord() throws {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 8)
+        defer { memory.deallocate() }
+        var writer = RecordWriter(memory)
+        for value in [0xd0, 0xd3, 0, 0] as [UInt64] { writer.put(value) }
+        var reader = RecordReader(UnsafeRawBufferPointer(memory))
+        let taken = TakenTokens(from: &reader)
+        let standings = ["d0", "d1", "d2", "d3"].map { taken.standing(of: RequestToken(text: $0)) }
+        #expect(standings == [.taken, .unknown, .uncertain, .unknown])
+    }
+
     @Test("the next torpord knows as many of them, in their order")
     func recorded() {
         var taken = TakenTokens()

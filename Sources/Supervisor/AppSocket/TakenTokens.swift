@@ -7,8 +7,9 @@ package import TorporAPI
 /// The tokens of the last requests that were accepted for an app, newest first. A client that has lost its connection
 /// repeats its request with the same token, so torpord recognizes the request and does not carry it out twice.
 ///
-/// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only requests to
-/// send a signal need this bit: sending a signal and recording that cannot be done in one step.
+/// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only requests that
+/// cannot be carried out and recorded in one step need this bit, such as those to send a signal. Tokens with the lowest
+/// bit 1 are stored in another form (``stored(_:)``), so that all bits of a token count.
 package struct TakenTokens {
     /// How many tokens are stored for an app. A few are enough, because clients repeat only requests that were
     /// unanswered when the connection broke, and do so within seconds.
@@ -33,6 +34,18 @@ package struct TakenTokens {
         for index in 0..<Self.capacity { record.put(index < values.count ? values[index] : UInt64(0)) }
     }
 
+    /// The form in which a token is stored: its lowest bit is 0, and it is not 0.
+    ///
+    /// An even token is stored as it is, as earlier versions stored all tokens, so that their records can be read. An
+    /// odd token is multiplied by an odd number, and the lowest bit of the product, which is always 1, is left out: two
+    /// odd tokens are never stored alike. An odd token can only be stored like one even token, and neither of the two
+    /// is small.
+    private static func stored(_ token: RequestToken) -> UInt64 {
+        guard token.value & 1 == 1 else { return token.value }
+        // 2^64 divided by the golden ratio: the multiples of small numbers lie far from each other, and from 0.
+        return max(2, token.value &* 0x9e37_79b9_7f4a_7c15 & ~1)
+    }
+
     package enum Standing: Hashable {
         /// The token was never seen, or was dropped because newer ones came.
         case unknown
@@ -43,14 +56,17 @@ package struct TakenTokens {
     }
 
     package func standing(of token: RequestToken?) -> Standing {
-        guard let token, let value = values.first(where: { $0 & ~1 == token.value }) else { return .unknown }
+        guard let token else { return .unknown }
+        let stored = Self.stored(token)
+        guard let value = values.first(where: { $0 & ~1 == stored }) else { return .unknown }
         return value & 1 == 0 ? .taken : .uncertain
     }
 
     package mutating func take(_ token: RequestToken?, isUncertain: Bool = false) {
         guard let token else { return }
-        values.removeAll { $0 & ~1 == token.value }
-        values.insert(token.value | (isUncertain ? 1 : 0), at: 0)
+        let stored = Self.stored(token)
+        values.removeAll { $0 & ~1 == stored }
+        values.insert(stored | (isUncertain ? 1 : 0), at: 0)
         isRecorded = false
         if values.count > Self.capacity { values.removeLast() }
     }
@@ -58,7 +74,8 @@ package struct TakenTokens {
     /// Removes the token of a request that was refused and changed nothing.
     package mutating func giveBack(_ token: RequestToken?) {
         guard let token else { return }
-        values.removeAll { $0 & ~1 == token.value }
+        let stored = Self.stored(token)
+        values.removeAll { $0 & ~1 == stored }
         isRecorded = false
     }
 }

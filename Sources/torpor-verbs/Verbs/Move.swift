@@ -64,6 +64,7 @@ struct Move: ParsableCommand {
         try requireOwner(here)
         let other = try status(of: name, there)
         try there.requireStandby(other, name)
+        ScenesInside(of: name, manager).warn(of: name)
         var done = MoveReport(app: name, host: host)
         if dryRun {
             let document = try StateDocument.read(name, manager)

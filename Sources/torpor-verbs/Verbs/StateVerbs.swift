@@ -15,7 +15,8 @@ struct StateVerbs: ParsableCommand {
         abstract: "Exports and imports the state that an app saved, with its mail.",
         discussion: """
             The state is the one that the app's next launch gets back after an eviction or a crash. ‘torpor app state’ \
-            is for the app's own scripts, ‘torpor move’ moves an app that one of several machines owns.
+            is for the app's own scripts, ‘torpor move’ moves an app that one of several machines owns. Each scene inside \
+            an app has a state of its own, and no mail: name it as APP@SCENE.
             """,
         subcommands: [StateExport.self, StateImport.self]
     )
@@ -47,7 +48,14 @@ struct StateExport: ParsableCommand {
 
     package func run() throws {
         let manager = try Manager(options)
-        let document = try StateDocument.read(app.app, manager, withState: !noState, withMail: !noMail)
+        let scenes = ScenesInside(of: app.app, manager)
+        let isScene = scenes.names.contains(app.app)
+        if isScene, noState {
+            throw Failure(status: .usage, message: "\(app.app) is a scene inside an app, and has no mail of its own")
+        }
+        let withMail = !noMail && !isScene
+        let document = try StateDocument.read(app.app, manager, withState: !noState, withMail: withMail)
+        if !noState { scenes.warn(of: app.app) }
         let bytes = try Failure.of { () throws(DocumentFault) in try document.encoded() }
         let isFile = try ExportedDocument.write(bytes, to: output, orRefuse: "the state is no text")
         if isFile, options.json { Output.document(document.summary) }

@@ -151,6 +151,12 @@ struct PostTests {
             try daemon.lose(.killed)
             #expect(try daemon.post("news", .int(1)) { $0.token = token }.change == "repeated")
             #expect(try daemon.mailbox().mail.count == 1)
+            // A sender may number its requests: all bits of a token count.
+            for number in 1...4 as ClosedRange<Int64> {
+                let token = try #require(RequestToken(text: "\(number)"))
+                #expect(try daemon.post("news", .int(number)) { $0.token = token }.change != "repeated")
+                #expect(try daemon.post("news", .int(number)) { $0.token = token }.change == "repeated")
+            }
         }
     }
 

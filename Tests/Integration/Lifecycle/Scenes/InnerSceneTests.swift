@@ -67,7 +67,7 @@ import Varlink
                 time.sleep(3600)
         """
 
-    private static func with(
+    static func with(
         _ scenes: String = "",
         keys: String = "",
         _ body: (Daemon) throws -> Void
@@ -91,7 +91,7 @@ import Varlink
         Dictionary(try daemon.scenes().scenes.map { ($0.name, $0.state) }, uniquingKeysWith: { $1 })
     }
 
-    private static func open(_ daemon: Daemon, _ names: String..., background: Bool = false) throws {
+    static func open(_ daemon: Daemon, _ names: String..., background: Bool = false) throws {
         for name in names { try daemon.openScene(name, of: "desk") { $0.background = background } }
     }
 
