@@ -250,21 +250,18 @@ import TorporAPI
             Self.hiding
                 + """
 
-                hide(7)
+                hide(5)
                 open_ones = []
-                def send(variable, before=b"", flags=0, then=b""):
+                def send(variable, before=b"", flags=0):
                     connection = socket.socket(socket.AF_UNIX)
                     connection.connect(os.environ[variable])
                     if before: connection.sendall(before)
                     with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()), flags)
-                    if then: connection.sendall(then)
                     open_ones.append(connection)
                 for variable in ("TORPOR_MANAGER_SOCKET", "TORPOR_APP_SOCKET"):
                     send(variable)
-                    # More than is read at once, so that the first connection is closed with the rest unread.
-                    send(variable, before=bytes(100) + b"x" * 70000)
                     # Out of band.
-                    send(variable, flags=socket.MSG_OOB, then=b"{")
+                    send(variable, flags=socket.MSG_OOB)
                 # While a call is answered.
                 send("TORPOR_APP_SOCKET", before=b'{"method":"io.torpor.App.Attach","more":true}' + bytes(1))
                 open_ones.pop().close()
@@ -297,11 +294,15 @@ import TorporAPI
                 + """
 
                 hide(1)
-                connection = socket.socket(socket.AF_UNIX)
-                connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
                 call = b'{"method":"io.torpor.Manager.Events","parameters":{"follow":true},"more":true}'
-                connection.sendall(call + bytes(1))
-                while not connection.recv(65536).endswith(bytes(1)): pass
+                reply = b'"error"'
+                # It is refused until its group is known to be one of readers.
+                while b'"error"' in reply:
+                    connection = socket.socket(socket.AF_UNIX)
+                    connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
+                    connection.sendall(call + bytes(1))
+                    reply = connection.recv(1)
+                    while reply and not reply.endswith(bytes(1)): reply += connection.recv(65536)
                 # Nothing more is read until the call is answered, which it never is.
                 with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()))
                 tp.notify("READY=1\nSTATUS=sent")
