@@ -250,31 +250,46 @@ import TorporAPI
             Self.hiding
                 + """
 
-                hide(5)
+                hide(7)
+                tp.notify("READY=1\nSTATUS=ready")
+                while not os.path.exists(tp.HERE + "/go"): tp.time.sleep(0.02)
                 open_ones = []
-                def send(variable, before=b"", flags=0):
+                def send(variable, before=b"", flags=0, then=b""):
                     connection = socket.socket(socket.AF_UNIX)
                     connection.connect(os.environ[variable])
                     if before: connection.sendall(before)
                     with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()), flags)
+                    if then: connection.sendall(then)
                     open_ones.append(connection)
                 for variable in ("TORPOR_MANAGER_SOCKET", "TORPOR_APP_SOCKET"):
                     send(variable)
+                    # More than is read at once, so that the first connection is closed with the rest unread.
+                    send(variable, before=bytes(100) + b"x" * 70000)
                     # Out of band.
-                    send(variable, flags=socket.MSG_OOB)
-                # While a call is answered.
+                    send(variable, flags=socket.MSG_OOB, then=b"{")
+                # Behind a call.
                 send("TORPOR_APP_SOCKET", before=b'{"method":"io.torpor.App.Attach","more":true}' + bytes(1))
                 open_ones.pop().close()
-                tp.notify("READY=1\nSTATUS=sent")
+                tp.record("sent")
                 tp.wait()
                 """
         try attack(program, keys: "user = \"nobody\"\n", environment: ["TORPOR_TEST_OLD_KERNEL": "1"]) { daemon in
-            try daemon.eventually("it has sent them") {
+            try daemon.eventually("it is ready") {
                 let status = try daemon.summary("evil").status
                 try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
-                return status == "sent"
+                return status == "ready"
             }
             let (torpord, keeper) = try (daemon.torpord(), ProcFS.stat(daemon.torpord()).parent)
+            daemon.touch("rec.evil")
+            try File.setMode(daemon.directory + "/rec.evil", 0o666)
+            // torpord reads when the app has let go of all: otherwise the app might be the last.
+            kill(torpord, SIGSTOP)
+            defer { kill(torpord, SIGCONT) }
+            daemon.touch("go")
+            let end = Clock.monotonic() + Daemon.bound
+            while daemon.records("evil") != ["sent"], Clock.monotonic() < end { usleep(5000) }
+            #expect(daemon.records("evil") == ["sent"])
+            kill(torpord, SIGCONT)
             try daemon.eventually("other processes wait for them") { try closers(keeper) > 0 }
             try expectUnharmed(daemon, torpord, keeper)
             #expect(try closers(keeper) <= 4, "one user keeps few of them busy")
