@@ -251,6 +251,8 @@ import TorporAPI
                 + """
 
                 hide(7)
+                tp.notify("READY=1\nSTATUS=ready")
+                while not os.path.exists(tp.HERE + "/go"): tp.time.sleep(0.02)
                 open_ones = []
                 def send(variable, before=b"", flags=0, then=b""):
                     connection = socket.socket(socket.AF_UNIX)
@@ -265,19 +267,29 @@ import TorporAPI
                     send(variable, before=bytes(100) + b"x" * 70000)
                     # Out of band.
                     send(variable, flags=socket.MSG_OOB, then=b"{")
-                # While a call is answered.
+                # Behind a call.
                 send("TORPOR_APP_SOCKET", before=b'{"method":"io.torpor.App.Attach","more":true}' + bytes(1))
                 open_ones.pop().close()
-                tp.notify("READY=1\nSTATUS=sent")
+                tp.record("sent")
                 tp.wait()
                 """
         try attack(program, keys: "user = \"nobody\"\n", environment: ["TORPOR_TEST_OLD_KERNEL": "1"]) { daemon in
-            try daemon.eventually("it has sent them") {
+            try daemon.eventually("it is ready") {
                 let status = try daemon.summary("evil").status
                 try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
-                return status == "sent"
+                return status == "ready"
             }
             let (torpord, keeper) = try (daemon.torpord(), ProcFS.stat(daemon.torpord()).parent)
+            daemon.touch("rec.evil")
+            try File.setMode(daemon.directory + "/rec.evil", 0o666)
+            // torpord reads when the app has let go of all: otherwise the app might be the last.
+            kill(torpord, SIGSTOP)
+            defer { kill(torpord, SIGCONT) }
+            daemon.touch("go")
+            let end = Clock.monotonic() + Daemon.bound
+            while daemon.records("evil") != ["sent"], Clock.monotonic() < end { usleep(5000) }
+            #expect(daemon.records("evil") == ["sent"])
+            kill(torpord, SIGCONT)
             try daemon.eventually("other processes wait for them") { try closers(keeper) > 0 }
             try expectUnharmed(daemon, torpord, keeper)
             #expect(try closers(keeper) <= 4, "one user keeps few of them busy")
@@ -297,11 +309,15 @@ import TorporAPI
                 + """
 
                 hide(1)
-                connection = socket.socket(socket.AF_UNIX)
-                connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
                 call = b'{"method":"io.torpor.Manager.Events","parameters":{"follow":true},"more":true}'
-                connection.sendall(call + bytes(1))
-                while not connection.recv(65536).endswith(bytes(1)): pass
+                reply = b'"error"'
+                # It is refused until its group is known to be one of readers.
+                while b'"error"' in reply:
+                    connection = socket.socket(socket.AF_UNIX)
+                    connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
+                    connection.sendall(call + bytes(1))
+                    reply = connection.recv(1)
+                    while reply and not reply.endswith(bytes(1)): reply += connection.recv(65536)
                 # Nothing more is read until the call is answered, which it never is.
                 with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()))
                 tp.notify("READY=1\nSTATUS=sent")
