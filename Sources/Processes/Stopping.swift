@@ -149,8 +149,9 @@ extension ProcessTree {
             // The kernel stops a process within microseconds, unless no processor is free, so check a few times without
             // a pause. But a process that waits for the processor of this thread stops only while this thread sleeps:
             // with cgroups or autogroups, sched_yield(2) gives way to no other group.
-            var isInTheWay = false
-            for _ in 0..<16 where !waiting.isEmpty && !isInTheWay {
+            var checksInTheWay = 0
+            for _ in 0..<16 where !waiting.isEmpty && checksInTheWay < 2 {
+                var isInTheWay = false
                 waiting.removeAll { identity in
                     guard let stat = try? ProcFS.stat(identity.pid) else { return false }
                     guard StopState.of(stat) == .stopped else {
@@ -160,7 +161,8 @@ extension ProcessTree {
                     settled.insert(identity)
                     return true
                 }
-                if !waiting.isEmpty, !isInTheWay { ThisProcess.yield() }
+                checksInTheWay += isInTheWay ? 1 : 0
+                if !waiting.isEmpty { ThisProcess.yield() }
             }
             waiting.removeAll { identity in
                 if StopState.of(identity.pid) == .ended { return true }

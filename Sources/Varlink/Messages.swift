@@ -35,15 +35,18 @@ public struct VarlinkCall: Hashable, Sendable {
 
     /// The part of the method's name before its last dot; empty if there is none.
     public var interface: String {
-        guard let dot = method.lastIndex(of: ".") else { return "" }
+        guard let dot = lastDot else { return "" }
         return String(method[..<dot])
     }
 
     /// The part of the method's name after its last dot.
     public var member: String {
-        guard let dot = method.lastIndex(of: ".") else { return method }
-        return String(method[method.index(after: dot)...])
+        guard let dot = lastDot else { return method }
+        return String(method[method.utf8.index(after: dot)...])
     }
+
+    /// By bytes: each call is asked for its names several times, and a search by characters is slow.
+    private var lastDot: String.Index? { method.utf8.lastIndex(of: UInt8(ascii: ".")) }
 
     /// Parses a call from its object.
     public init(json: JSON) throws(FieldError) {

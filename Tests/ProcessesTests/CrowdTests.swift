@@ -92,6 +92,24 @@ import Testing
         }
     }
 
+    @Test("A stop that begins with an older list stops those too that are not in it")
+    func olderList() throws {
+        try withCrowd { app in
+            let (members, pids) = app.tree.quickListing()
+            #expect(members.count == 7 && pids?.count == 7)
+            let result = try repeated {
+                app.tree.stopPass(read: [app.pid])
+            } until: {
+                $0 != .again
+            }
+            #expect(result == .stopped)
+            #expect(app.states() == "TTTTTTT")
+            let stopped = app.tree.quickListing()
+            #expect(stopped.members.count == 7 && stopped.ofCgroup == nil, "those that were stopped, unread")
+            try app.tree.continue()
+        }
+    }
+
     @Test("A profile reaches all of them, a portion with each call")
     func profile() throws {
         try withCrowd { app in
