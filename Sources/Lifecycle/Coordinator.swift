@@ -204,10 +204,22 @@ public final class Coordinator {
         return putOff
     }
 
-    /// The apps that changed since the last call and must be recorded before any action is carried out.
-    public func takeUnrecorded() -> Set<AppID> {
+    /// The apps that changed since the last call and must be recorded before any action is carried out, each after those
+    /// that it requires: if torpord dies in between, the next one knows the stop of an app, and passes it on to the apps
+    /// that require it, but knows no stop of these without that of the app.
+    public func takeUnrecorded() -> [AppID] {
         defer { unrecorded.removeAll(keepingCapacity: true) }
-        return unrecorded
+        guard unrecorded.count > 1 else { return Array(unrecorded) }
+        var order: [AppID] = []
+        order.reserveCapacity(unrecorded.count)
+        var left = unrecorded
+        func add(_ app: AppID) {
+            guard left.remove(app) != nil else { return }
+            for other in graph.requires[app] { add(other) }
+            order.append(app)
+        }
+        for app in unrecorded { add(app) }
+        return order
     }
 
     /// Frees memory that the coordinator needed only for a burst of changes.
