@@ -332,8 +332,10 @@ class FakeSupervisor:
         self.transfers[number] = {"id": number, "url": url, "token": token, **order}
         return {"id": number}
 
-    def _Transfers(self, connection: Connection, session: Optional[str] = None) -> Json:
-        return {"transfers": [t for t in self.transfers.values() if session in (None, t["session"])]}
+    def _Transfers(self, connection: Connection, session: Optional[str] = None, after: int = 0) -> Json:
+        found = [t for t in self.transfers.values() if session in (None, t["session"]) and t["id"] > after]
+        # A reply has few of them, so that clients have to ask for the rest.
+        return {"transfers": found[:1], "more": len(found) > 1}
 
     def _CancelTransfer(self, connection: Connection, id: int) -> Json:
         if self.transfers.pop(id, None) is None:

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SO_PEERGROUPS
@@ -26,18 +27,19 @@
 _Static_assert(sizeof(struct ucred) == sizeof(tlx_credentials), "tlx_credentials has the layout of struct ucred");
 
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
-                    int *truncated, int peek) {
+                    int *truncated, int64_t *nanoseconds, int peek) {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * 253) + CMSG_SPACE(sizeof(struct ucred))];
+        char bytes[CMSG_SPACE(sizeof(int) * 253) + CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec))];
     } control;
+    size_t without_fds = CMSG_SPACE(sizeof(struct ucred)) + (nanoseconds ? CMSG_SPACE(sizeof(struct timespec)) : 0);
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     size_t capacity = *fd_count, count = 0;
     // If no descriptors are wanted, provide no space for them. The kernel then drops them itself, without close(2) and
     // so without a FUSE FLUSH, which could block. Only a TCP socket with SO_LINGER and unsent data, which its sender
     // has already closed, may still block.
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
-                             .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
+                             .msg_controllen = capacity > 0 ? sizeof control.bytes : without_fds};
     *fd_count = 0;
     *truncated = 0;
     memset(credentials, 0, sizeof *credentials);
@@ -48,6 +50,11 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
         if (c->cmsg_level != SOL_SOCKET)
             continue;
+        if (c->cmsg_type == SCM_TIMESTAMPNS && nanoseconds && c->cmsg_len >= CMSG_LEN(sizeof(struct timespec))) {
+            struct timespec time;
+            memcpy(&time, CMSG_DATA(c), sizeof time);
+            *nanoseconds = (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+        }
         if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len >= CMSG_LEN(sizeof(struct ucred)))
             memcpy(credentials, CMSG_DATA(c), sizeof *credentials);
         if (c->cmsg_type == SCM_RIGHTS) {
@@ -70,6 +77,32 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     if (message.msg_flags & MSG_CTRUNC)
         *truncated |= 2;
     return got;
+}
+
+int tlx_stamp(int fd) {
+    int one = 1;
+    return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+}
+
+ssize_t tlx_read_plain(int fd, void *buffer, size_t size, int *has_descriptors) {
+    struct iovec part = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    *has_descriptors = 0;
+    // The kernel looks no further than to the first data with descriptors, and says with MSG_CTRUNC that there is no
+    // room for them. They stay in the queue, so the kernel's reference is not the last one.
+    ssize_t size_of_plain = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+    if (size_of_plain <= 0)
+        return size_of_plain;
+    if (message.msg_flags & MSG_CTRUNC) {
+        *has_descriptors = 1;
+        return 0;
+    }
+    return recv(fd, buffer, (size_t)size_of_plain, MSG_DONTWAIT);
+}
+
+int tlx_read_urgent_inline(int fd) {
+    int one = 1;
+    return setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &one, sizeof one);
 }
 
 int tlx_drop(int fd) {

@@ -74,11 +74,11 @@ extension ControlService {
             status.notWokenBy.append("connections to \(socket.plan.address) (\(reason))")
         }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
-        let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false
-        if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents(exceptAt: unbound),
-            !coordinator.hasDependents(app.id)
+        if wakers.isEmpty, let manager = supervisor.policyManager, manager.isNeverWoken(app),
+            manager.chain.slots.contains(where: { $0.settings.name == "server" })
         {
-            status.notWokenBy.append("any event" + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
+            let what = coordinator.hasDependents(app.id) ? "clients other than the apps that require it" : "any event"
+            status.notWokenBy.append(what + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
         }
     }
 
@@ -109,6 +109,18 @@ extension ControlService {
         guard !wakers.isEmpty else { return nil }
         let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
+    }
+
+    /// What a reset has done, as words that follow the app's name. If a user had stopped the app, names what launches it
+    /// from now on.
+    func resetText(_ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard machine.isRearmed, machine.blocksWaking == nil else { return "was reset" }
+        let wakers = wakers(of: app, connections: [])
+        let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
+        let start = app.specification.launch == .onDemand ? "" : "the next start of the supervisor"
+        let launchers = [names, start].filter { !$0.isEmpty }.joined(separator: " or ")
+        guard !launchers.isEmpty else { return "was reset: no longer counts as stopped" }
+        return "was reset: no longer counts as stopped, and is launched by \(launchers)"
     }
 
     /// A text that names the apps that do not run, and whose events launch an app that a user stopped, because they
@@ -155,26 +167,6 @@ extension ControlService {
             return nil
         }
         return "it has no connection"
-    }
-
-    /// Looks whether the app's main process is stopped although torpord did not stop it. `seen` is whether it was
-    /// stopped when it was read just now; nil if it was not read.
-    func inspectStop(_ app: AppRuntime, _ seen: Bool? = nil) {
-        let outline = coordinator[app.id].outline
-        var isStopped = false
-        if outline.state != .suspended, outline.transition == nil, let tree = app.run.tree {
-            isStopped = seen ?? ((try? ProcFS.stat(tree.addressee.pid))?.state == "T")
-        }
-        if app.run.isStoppedByOthers != isStopped { app.run.isStoppedByOthers = isStopped }
-    }
-
-    /// Why the app does nothing although it is up, as words that follow its name: its own or another process's signal,
-    /// such as `kill -STOP`, has stopped it. Nil if it was not stopped when that was last looked at.
-    func outsideStop(of app: AppRuntime) -> String? {
-        guard app.run.isStoppedByOthers else { return nil }
-        let machine = coordinator.machine(app.id)
-        guard machine.state != .suspended, machine.transition == nil else { return nil }
-        return "is stopped by its own or another process's signal: ‘torpor signal CONT \(app.name)’ continues it"
     }
 
     /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
@@ -283,13 +275,3 @@ extension ControlService {
         }
     }
 }
-
-extension Incarnation {
-    /// Whether the main process was stopped, although torpord had not stopped it, when that was last looked at.
-    fileprivate var isStoppedByOthers: Bool {
-        get { slots[StoppedByOthersSlot.self] ?? false }
-        set { slots[StoppedByOthersSlot.self] = newValue }
-    }
-}
-
-private enum StoppedByOthersSlot: Slot { typealias Value = Bool }

@@ -71,8 +71,8 @@ extension ControlService {
     /// The scenes inside apps that match the names in the request, without duplicates, and the names that match no
     /// such scene.
     private func scenesInside(_ request: VerbRequest) -> (scenes: [(AppRuntime, SceneSession)], others: [String]) {
-        let owners = supervisor.innerScenes.owners
-        guard !owners.isEmpty, request.apps.count(where: Self.isGlob) <= Selection.mostSearches else {
+        guard supervisor.innerScenes.hasSessions, request.apps.count(where: Self.isGlob) <= Selection.mostSearches
+        else {
             return ([], request.apps)
         }
         let isForAll = request.verb == .disconnect || request.verb == .discard
@@ -86,7 +86,7 @@ extension ControlService {
             } else if isForAll, let app = supervisor.innerScenes.owner(named: name) {
                 found = supervisor.innerScenes.sessions(of: app).map { (app, $0) }
             } else if name.contains("@"), name.utf8.count <= 128, Self.isGlob(name) {
-                for app in owners {
+                for app in supervisor.innerScenes.owners {
                     found += supervisor.innerScenes.sessions(of: app).filter {
                         Selection.matches(Array($0.app.utf8)[...], Array(name.utf8)[...])
                     }.map { (app, $0) }

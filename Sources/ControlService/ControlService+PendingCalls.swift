@@ -76,6 +76,7 @@ extension ControlService {
             var item: PendingCall.Item
             do throws(RequestError) {
                 if let refusal { throw RequestError(refusal) }
+                if request.verb == .stop { noteDuration(of: request, app, before, along) }
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
                 url = try target.map { target throws(RequestError) in
@@ -139,7 +140,7 @@ extension ControlService {
         }
         if !request.wait {
             for index in items.indices where items[index].result == nil {
-                items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+                items[index].result = underWay(items[index])
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
@@ -153,6 +154,17 @@ extension ControlService {
         // Before the client learns that the request was accepted, the queued URL must be on disk.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
+        }
+    }
+
+    /// The result for an app that the call does not wait for: where it is if it is there already, else what happens.
+    private func underWay(_ item: PendingCall.Item) -> VerbResult {
+        let app = apps[item.app]
+        if item.url == nil, let result = judge(item, app), result.ok { return result }
+        switch item.target {
+        case .gone: return result(app, ok: true, "is being terminated")
+        case .newIncarnation: return result(app, ok: true, "is being restarted")
+        default: return result(app, ok: true, "is on its way")
         }
     }
 
@@ -269,7 +281,7 @@ extension ControlService {
     private func judge(_ item: PendingCall.Item, _ app: AppRuntime) -> VerbResult? {
         let machine = coordinator.machine(app.id)
         switch item.target {
-        case .done: return result(app, ok: true, "was reset")
+        case .done: return result(app, ok: true, resetText(app, machine))
         case .scene(let scene, let goal, let name): return judge(item, scene, goal, name, app)
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
@@ -278,7 +290,10 @@ extension ControlService {
                     return result(app, ok: true, "was discarded")
                 }
                 let text = endingText(app, item) ?? "is not running"
-                let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                var then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                if machine.isStopped, app.kept.isStoppedUntilBoot {
+                    then = [then, "the stop ends with the next boot"].compactMap { $0 }.joined(separator: "; ")
+                }
                 return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)
             }
             return machine.goalGeneration != item.generation && machine.goal != .notRunning

@@ -30,6 +30,8 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationComparison: ConfigurationComparison
     /// Finds out, on a background thread, why apps could not be launched with a new configuration.
     let launchObstacles: BackgroundWorker
+    /// Finds out, on a background thread, which apps have other files of variables than at their launch.
+    let environmentReads: CoalescingReader<[String: EnvironmentAtLaunch], Set<String>>
     /// Finds out, on a background thread, which files of the configuration every user can change.
     let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
     /// How many configurations were applied. Code that waits compares the number before and after the wait, to detect
@@ -50,6 +52,14 @@ package final class ControlService: ShellRoom, ClientService {
         )
         configurationComparison = ConfigurationComparison(supervisor.loop)
         launchObstacles = BackgroundWorker(supervisor.loop, named: "obstacles")
+        environmentReads = CoalescingReader(
+            supervisor.loop,
+            named: "environments",
+            joining: { (question: inout [String: EnvironmentAtLaunch], newer: [String: EnvironmentAtLaunch]) in
+                question.merge(newer) { $1 }
+            },
+            { EnvironmentAtLaunch.changed($0) }
+        )
         exposureReads = CoalescingReader(
             supervisor.loop,
             named: "exposures",
@@ -102,6 +112,7 @@ package final class ControlService: ShellRoom, ClientService {
                 parameters: ["message": .string(sentence)]
             )
         }
+        server.discard = { [weak self] connection, uid in self?.supervisor.discard(connection, of: uid) }
         server.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
         self.server = server
     }
@@ -225,56 +236,6 @@ package final class ControlService: ShellRoom, ClientService {
         }
     }
 
-    private func send(_ name: String, to apps: [AppRuntime], _ token: RequestToken?, _ reply: Reply) {
-        guard let signal = Signal.number(named: name) else {
-            return reply.fail("there is no signal \(name): write a name such as SIGUSR1, or a number")
-        }
-        let problems = apps.compactMap { send(signal, to: $0, token) }
-        guard problems.isEmpty else { return reply.fail(problems.joined(separator: "; ")) }
-        let sleeping = apps.filter { waits(signal, for: $0) }
-        guard !sleeping.isEmpty else { return reply.send() }
-        let names = sleeping.map(\.name).joined(separator: ", ")
-        let verb = sleeping.count == 1 ? "is suspended and gets" : "are suspended and get"
-        reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
-    }
-
-    /// Whether the kernel keeps the signal pending until the app is resumed: the app is suspended, and the signal is
-    /// neither SIGKILL nor SIGCONT.
-    private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
-        coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
-    }
-
-    /// Sends the signal to an app, at most once per request token. Returns an error text, or nil.
-    private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
-        switch app.tokens.standing(of: token) {
-        case .taken: return nil
-        case .uncertain:
-            return
-                "torpord was replaced while it sent \(Signal.name(signal)) to \(app.name), which may or may not have "
-                + "got it: send it again if it did not"
-        case .unknown: break
-        }
-        guard let tree = app.run.tree else { return "\(app.name) is not running: start it first" }
-        app.tokens.take(token, isUncertain: true)
-        record(app)
-        defer { record(app) }
-        do throws(Errno) {
-            _ = try tree.signal(signal, toAll: false)
-            app.tokens.take(token)
-            let then = waits(signal, for: app) ? ", which gets it when it is resumed" : ""
-            note(
-                app,
-                .signalled,
-                text: "sent \(Signal.name(signal)) to its main process, as asked\(then)",
-                level: .info
-            )
-            return nil
-        } catch {
-            app.tokens.giveBack(token)
-            return "could not send \(Signal.name(signal)) to \(app.name): \(error)"
-        }
-    }
-
     package func timers(_ patterns: [String]?, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = try patterns.map { patterns throws(Selection.Unknown) in try selection.resolve(patterns) }
         reply.send(Replies.timers(supervisor.wakes.timers.statuses(of: chosen ?? selection.apps)))
@@ -300,10 +261,14 @@ package final class ControlService: ShellRoom, ClientService {
                 ? "the torpord on disk did not start, so the previous one continues: see its log" : nil,
             configurationFailure: supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil
         )
-        info.troubles = supervisor.persistence.trouble.map { [$0] } ?? []
+        info.troubles = [supervisor.persistence.trouble, supervisor.persistence.losses.sentence].compactMap(\.self)
         for app in apps {
-            guard let error = app.capture?.log?.failure else { continue }
-            info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")
+            guard let log = app.capture?.log else { continue }
+            if let error = log.failure {
+                info.troubles.append("the log of \(app.name) cannot be written: \(error); its output is dropped")
+            } else if let error = log.rotationFailure {
+                info.troubles.append("the log of \(app.name) cannot be rotated: \(error); it keeps growing")
+            }
         }
         return info
     }

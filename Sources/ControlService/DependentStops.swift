@@ -116,7 +116,8 @@ extension ControlService {
     /// that other launch was requested first. For `foreground` the order stays as given, because the app that comes
     /// last ends up in front.
     func inOrder(_ selected: [AppRuntime], _ request: VerbRequest) -> [AppRuntime] {
-        switch request.verb {
+        guard selected.count > 1 else { return selected }
+        return switch request.verb {
         case .suspend: coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] }
         case .start, .restart, .background, .resume: coordinator.earlierFirst(selected.map(\.id)).map { apps[$0] }
         default: selected

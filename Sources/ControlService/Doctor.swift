@@ -129,9 +129,9 @@ struct Doctor {
         let path = supervisor.runtime.state + "/torpor.db"
         return DoctorCheck(
             name: "store",
-            ok: supervisor.persistence.trouble == nil && supervisor.persistence.loss == nil,
+            ok: supervisor.persistence.trouble == nil && supervisor.persistence.losses.sentence == nil,
             value: path,
-            message: supervisor.persistence.trouble ?? supervisor.persistence.loss
+            message: supervisor.persistence.trouble ?? supervisor.persistence.losses.sentence
         )
     }
 
@@ -236,18 +236,32 @@ extension ControlService {
     /// Replies with all checks of the machine.
     func doctor(_ reply: Reply) {
         supervisor.permissions.denials.look { [weak self] in
-            guard let self else { return }
-            let answer = Once { [weak self] (exposures: [DoctorCheck]) in
-                guard let self else { return }
-                reply.send(Replies.doctor(Doctor(self.supervisor, exposures: exposures).checks()))
-            }
-            self.exposureReads.ask(self.supervisor.configuration.sources) { answer.give($0) }
-            answer.timer = try? self.loop.timer {
-                let limit = Quantity.text(Self.doctorPatience)
-                let text = "the disk with the configuration's files did not answer within \(limit)"
-                answer.give([DoctorCheck(name: "configuration", ok: false, message: text)])
-            }
-            answer.timer?.arm(after: Self.doctorPatience)
+            self?.whenLossesAreKnown { [weak self] in self?.examine(reply) }
         }
+    }
+
+    /// Calls `then` once it is known which files of the store that were set aside are still there. Waits for the disk
+    /// only if there were some, and not for long.
+    func whenLossesAreKnown(_ then: @escaping () -> Void) {
+        let losses = supervisor.persistence.losses
+        guard losses.sentence != nil else { return then() }
+        let answer = Once<Void> { _ in then() }
+        losses.look { answer.give(()) }
+        answer.timer = try? loop.timer { answer.give(()) }
+        answer.timer?.arm(after: .milliseconds(250))
+    }
+
+    private func examine(_ reply: Reply) {
+        let answer = Once { [weak self] (exposures: [DoctorCheck]) in
+            guard let self else { return }
+            reply.send(Replies.doctor(Doctor(self.supervisor, exposures: exposures).checks()))
+        }
+        exposureReads.ask(supervisor.configuration.sources) { answer.give($0) }
+        answer.timer = try? loop.timer {
+            let limit = Quantity.text(Self.doctorPatience)
+            let text = "the disk with the configuration's files did not answer within \(limit)"
+            answer.give([DoctorCheck(name: "configuration", ok: false, message: text)])
+        }
+        answer.timer?.arm(after: Self.doctorPatience)
     }
 }

@@ -31,7 +31,8 @@ extension ControlService {
             let machine = coordinator.machine(app.id)
             if machine.hasProcess, machine.transition != .launching { app.run.isAskedToSleep = true }
         case .stop, .kill:
-            app.kept.goalOfPerson = .notRunning
+            // After a stop that ends with this boot, the app goes again where the user wanted it before.
+            if !request.untilBoot { app.kept.goalOfPerson = .notRunning }
             app.keepsStateWhenStopped = request.keepState ? true : nil
             if !request.keepState {
                 supervisor.savedStates.personEnds(app)
@@ -41,13 +42,25 @@ extension ControlService {
         case .disconnect, .discard: app.kept.goalOfPerson = nil
         case .restart:
             if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
-        case .interrupt, .reset, .hold, .wait, .own, .disown: return
+        case .reset:
+            let machine = coordinator.machine(app.id)
+            guard !machine.isAlive, machine.isStopped || machine.isForceQuit else { return }
+            app.kept.goalOfPerson = nil
+        case .interrupt, .hold, .wait, .own, .disown: return
         }
         // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then
         // decides whether the app is launched again, so forget the user's goal.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }
+    }
+
+    /// Stores whether a stop of the app, and of the apps that require it, ends with this boot. A stop that has no end
+    /// does not get one by a second stop: that would launch at the boot what another user wants to stay down.
+    func noteDuration(of stop: VerbRequest, _ app: AppRuntime, _ before: AppMachine, _ along: [AppRuntime]) {
+        let isDown = !before.isAlive && before.isStopped
+        for app in along { app.kept.isStoppedUntilBoot = stop.untilBoot }
+        if !stop.untilBoot || !isDown { app.kept.isStoppedUntilBoot = stop.untilBoot }
     }
 
     /// Whether the request brings the app to the foreground, so that a user sees it.
@@ -73,6 +86,7 @@ extension ControlService {
         // An owner renews its ownership often, so only a change of ownership is an event (`owned`).
         case .own: return
         case .disown: what = request.stop ? "be disowned and stopped" : "be disowned"
+        case .stop where request.untilBoot: what = "stop until the next boot"
         case .disconnect: what = "be disconnected"
         case .discard: what = "be discarded"
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()

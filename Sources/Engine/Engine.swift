@@ -141,7 +141,7 @@ public final class Engine {
         let reason: TerminationReason
         switch request {
         case .reset:
-            if app.lastReason?.wasAskedFor == false { app.lastExit = nil }
+            if app.lastReason?.wasAskedFor == false || coordinator[app.id].isRearmed { app.lastExit = nil }
             return
         case .stop(.stopped): reason = .stopped
         case .forceQuit: reason = .forceQuit

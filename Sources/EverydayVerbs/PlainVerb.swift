@@ -23,6 +23,7 @@ package struct PlainVerb {
             case "--no-wait" where verb != .reset && verb != .wait: request.wait = false
             case "--force" where verb == .start || verb == .suspend || verb == .restart: request.force = true
             case "--background" where verb == .start: request.background = true
+            case "--until-boot" where verb == .stop: request.untilBoot = true
             case "--keep-state" where verb == .stop || verb == .restart: request.keepState = true
             default: return false
             }

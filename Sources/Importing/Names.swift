@@ -4,6 +4,9 @@ import WireText
 
 /// Gives each app a valid and unique name, and resolves the names that `requires` and `after` refer to.
 enum Names {
+    /// The maximum length of an app's name.
+    private static let longest = 63
+
     static func assign(_ result: inout ImportedConfiguration) {
         var taken: Set<String> = []
         // For each name, the number to try next if the name is taken. So a thousand programs with the same name need
@@ -25,16 +28,18 @@ enum Names {
             }
             result.programs[index].appName = unique
             if unique != name, result.programs[index].isTranslated {
-                result.programs[index].remark(
-                    valid == name ? "was called \(quoted(name)), as another one is" : "was called \(quoted(name))"
-                )
+                let why =
+                    valid == name
+                    ? ", as another one is"
+                    : name.unicodeScalars.count > longest ? ": a name has at most \(longest) characters" : ""
+                result.programs[index].remark("was called \(quoted(name))\(why)")
             }
         }
         lookUp(&result)
     }
 
-    /// The name reduced to letters, digits, `-`, `_` and `.`, without `.` or `-` at its beginning, and with at most 64
-    /// characters.
+    /// The name reduced to letters, digits, `-`, `_` and `.`, without `.` or `-` at its beginning, and with at most
+    /// ``longest`` characters.
     static func valid(_ name: String) -> String {
         var result = ""
         for scalar in name.unicodeScalars {
@@ -50,7 +55,7 @@ enum Names {
         }
         let inner = result.drop { $0 == "." || $0 == "-" }
         let end = inner.lastIndex { $0 != "-" }.map(inner.index(after:)) ?? inner.startIndex
-        return end == inner.startIndex ? "app" : String(inner[..<end].prefix(64))
+        return end == inner.startIndex ? "app" : String(inner[..<end].prefix(longest))
     }
 
     /// Replaces the names in `requires` and `after`, which are names of programs in the source, by names of apps.

@@ -356,7 +356,10 @@ struct SupervisordProgram {
         case "auto": return nil
         case "none", "/dev/null": return .null
         case "syslog":
-            program.remark("\(key) = syslog is not translated: log = \"journal\" comes closest")
+            program.remark(
+                "\(key) = syslog is not translated: log = \"journal\" comes closest"
+                    + JournalRemark.exception(section["command"] ?? "")
+            )
             return nil
         case "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2", "/proc/1/fd/1", "/proc/1/fd/2", "/proc/self/fd/1",
             "/proc/self/fd/2":

@@ -377,7 +377,8 @@ struct SystemdService {
             )
         case "journal", "syslog", "kmsg", "journal+console", "syslog+console":
             program.remark(
-                "StandardOutput=\(standard): its output is in the log directory, and log = \"journal\" sends it to the journal",
+                "StandardOutput=\(standard): its output is in the log directory, and log = \"journal\" sends it to the journal"
+                    + JournalRemark.exception(value("ExecStart") ?? ""),
                 at: place
             )
         case "inherit": break

@@ -6,7 +6,9 @@ import WireText
 /// A message from the keeper to torpord.
 public enum KeeperMessage: Sendable {
     case welcome(Welcome)
-    case table(ProcessRecord)
+    /// Living processes, each with whether one of the descriptors that come with the message, in the same order, is its
+    /// pidfd.
+    case table([(record: ProcessRecord, hasDescriptor: Bool)])
     case tableEnd(count: UInt32)
     case launched(ProcessRecord)
     case launchFailed(stage: UInt32, errno: Int32)
@@ -141,7 +143,7 @@ public enum KeeperMessage: Sendable {
             let decoded: KeeperMessage? =
                 switch torpor_keeper_type(rawValue: header.type) {
                 case TORPOR_KEEPER_WELCOME: load(torpor_keeper_welcome.self).map { .welcome(Welcome($0)) }
-                case TORPOR_KEEPER_TABLE: record.map { .table($0) }
+                case TORPOR_KEEPER_TABLE: table(raw)
                 case TORPOR_KEEPER_TABLE_END: number.map { .tableEnd(count: $0) }
                 case TORPOR_KEEPER_LAUNCHED: record.map { .launched($0) }
                 case TORPOR_KEEPER_LAUNCH_FAILED:
@@ -159,6 +161,19 @@ public enum KeeperMessage: Sendable {
                 }
             return decoded.map { (header.id, $0) }
         }
+    }
+
+    private static func table(_ raw: UnsafeRawBufferPointer) -> KeeperMessage? {
+        let size = MemoryLayout<torpor_keeper_record>.size
+        let count = raw.count / size
+        guard count > 0 else { return nil }
+        return .table(
+            (0..<count).map { index in
+                let record = raw.loadUnaligned(fromByteOffset: index * size, as: torpor_keeper_record.self)
+                // A keeper that sends one record in a message does not say whose the descriptor is.
+                return (ProcessRecord(record), count == 1 || record.descriptors > 0)
+            }
+        )
     }
 
     private static func names(_ bytes: Slice<UnsafeRawBufferPointer>) -> [String] {

@@ -5,7 +5,7 @@ import CKeeperProtocol
 /// Limits and names of the protocol; `torpor_keeper_protocol.h` explains them.
 public enum KeeperProtocol {
     /// The protocol version that torpord speaks.
-    public static let version: UInt32 = 3
+    public static let version: UInt32 = 4
     /// The oldest version of a keeper that torpord works with, without sandboxes.
     public static let oldestVersion: UInt32 = 2
     /// Maximum number of instructions of a sandbox's filter.

@@ -40,6 +40,19 @@ extension AppMachine {
     /// Whether a user force-quit the app.
     public var isForceQuit: Bool { goal == .notRunning && endedOrEnds(for: .forceQuit) }
 
+    /// Whether a user's reset has taken back that a user stopped or force-quit the app: events launch it again.
+    public var isRearmed: Bool {
+        if case .notRunning(.resting) = phase { return incarnation > 0 && lastEnding == nil }
+        return false
+    }
+
+    /// Takes back that a user stopped or force-quit the app, if it has ended: a reset launches nothing, but lets events
+    /// and the next start of the supervisor do so.
+    mutating func forgetStop() {
+        guard case .notRunning(.resting) = phase, isStopped || isForceQuit else { return }
+        lastEnding = nil
+    }
+
     private func endedOrEnds(for reason: TerminationReason) -> Bool {
         switch phase {
         case .notRunning: lastEnding == reason

@@ -55,6 +55,7 @@ extension AppMachine {
             restarts = 0
             attempt = 0
             ledger = []
+            forgetStop()
         case .own(let until, let renews):
             try own(until: until, renews: renews, now: now)
         case .runUnowned:

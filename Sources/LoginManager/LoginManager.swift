@@ -19,7 +19,7 @@ public final class LoginManager {
     public private(set) var state = State()
 
     let loop: EventLoop
-    private let address: String
+    let address: String
     private(set) var connection: BusConnection?
     private var connectTimer: TimerSource?
     private var connectDelay = LoginManager.firstDelay

@@ -11,6 +11,8 @@ final class SleepWatch {
     private let connection: BusConnection
     private var slots: [BusSlot?] = []
     private var inhibition: BusSlot?
+    /// The connection over which the lock comes.
+    private var asking: BusConnection?
 
     /// Whether logind has answered.
     private(set) var isKnown = false
@@ -65,7 +67,7 @@ final class SleepWatch {
     /// Stops following, but keeps the inhibitor lock.
     func stop() {
         slots = []
-        inhibition = nil
+        (inhibition, asking) = (nil, nil)
     }
 
     private func told(_ begins: Bool) {
@@ -75,17 +77,30 @@ final class SleepWatch {
             sleepsAt = nil
             if inhibitor == nil, inhibition == nil { inhibit() }
         } else if isNew, inhibitor != nil {
-            let delay = longestDelay ?? Self.usualDelay
-            sleepsAt = manager.loop.now + delay - Self.margin(of: delay)
+            expectSleep()
         }
         manager.changed()
+    }
+
+    private func expectSleep() {
+        let delay = longestDelay ?? Self.usualDelay
+        sleepsAt = manager.loop.now + delay - Self.margin(of: delay)
     }
 
     private func inhibit() {
         let arguments: [BusArgument] = [
             .text("sleep"), .text("Torpor"), .text("Apps are taken to the background first"), .text("delay"),
         ]
-        inhibition = connection.call(
+        // The lock is a descriptor. It comes over a connection that ends with the answer, since any program on the bus
+        // could send descriptors over a lasting one.
+        do throws(BusError) {
+            let made = try BusConnection(manager.loop, address: manager.address, takesDescriptors: true)
+            made.onLost = { [weak self] error in self?.refused(error) }
+            asking = made
+        } catch {
+            return refused(error)
+        }
+        inhibition = asking?.call(
             LoginManager.service,
             LoginManager.object,
             LoginManager.manager,
@@ -93,25 +108,33 @@ final class SleepWatch {
             arguments
         ) { [weak self] answer in
             guard let self else { return }
-            self.inhibition = nil
+            (self.inhibition, self.asking) = (nil, nil)
             switch answer {
             case .success(let message):
                 self.inhibitor = message.descriptor()
                 self.trouble = self.inhibitor == nil ? "logind gave no inhibitor lock: the machine does not wait" : nil
-            case .failure(let error):
-                self.inhibitor = nil
-                self.trouble =
-                    "the machine does not wait before it sleeps: \(error) (polkit allows it, by "
-                    + "org.freedesktop.login1.inhibit-delay-sleep; without polkit only root may)"
+                // Sleep was announced before the lock came.
+                guard self.isAsleep, self.inhibitor != nil, self.sleepsAt == nil else { break }
+                self.expectSleep()
+                self.manager.changed()
+            case .failure(let error): self.refused(error)
             }
         }
+    }
+
+    private func refused(_ error: BusError) {
+        (inhibition, asking) = (nil, nil)
+        inhibitor = nil
+        trouble =
+            "the machine does not wait before it sleeps: \(error) (polkit allows it, by "
+            + "org.freedesktop.login1.inhibit-delay-sleep; without polkit only root may)"
     }
 
     /// Releases the lock. The next lock is taken when the machine has woken.
     func letSleep() {
         guard isAsleep else { return }
         sleepsAt = nil
-        inhibition = nil
+        (inhibition, asking) = (nil, nil)
         inhibitor = nil
     }
 }

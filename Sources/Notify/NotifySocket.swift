@@ -31,6 +31,9 @@ public final class NotifySocket {
         public var uid: UInt32
         /// The sender's gid.
         public var gid: UInt32
+        /// When it was sent, in nanoseconds since 1970; nil if the kernel does not record that. Tells equal datagrams
+        /// apart.
+        public var sent: Int64?
         /// Whether descriptors came with the datagram.
         public var hasDescriptors: Bool
     }
@@ -40,6 +43,8 @@ public final class NotifySocket {
     /// The descriptor to watch for reading.
     public let descriptor: Descriptor
     private let place: SharedPath
+    /// Whether the kernel records when each datagram is sent.
+    private let isStamped: Bool
     private let buffer: DatagramBuffer
 
     /// Binds the socket, and replaces an old socket at the path.
@@ -68,6 +73,7 @@ public final class NotifySocket {
             descriptor = try Sockets.bindDatagram(path: path, mode: mode, receiveBuffer: 1 << 20)
             // Descriptors that linger may wait in it.
             descriptor.closesPromptly = true
+            isStamped = (try? Sockets.stampDatagrams(descriptor.raw)) != nil
             if let owner { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
         } catch {
             let sentence =
@@ -83,6 +89,7 @@ public final class NotifySocket {
         self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
+        isStamped = (try? Sockets.stampDatagrams(descriptor.raw)) != nil
         descriptor.closesPromptly = true
     }
 
@@ -104,6 +111,7 @@ public final class NotifySocket {
                 pid: sender.pid,
                 uid: sender.uid,
                 gid: sender.gid,
+                sent: datagram.sent,
                 hasDescriptors: datagram.controlTruncated
             )
         }
@@ -112,7 +120,13 @@ public final class NotifySocket {
 
     // Leaves no room for descriptors, so that the kernel only reports that there are some (MSG_CTRUNC).
     private func look() -> ReceivedMessage? {
-        let found = try? Sockets.receive(descriptor.raw, into: &buffer.bytes, maximumDescriptors: 0, leaving: true)
+        let found = try? Sockets.receive(
+            descriptor.raw,
+            into: &buffer.bytes,
+            maximumDescriptors: 0,
+            leaving: true,
+            stamped: isStamped
+        )
         return found ?? nil
     }
 

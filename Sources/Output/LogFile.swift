@@ -53,7 +53,8 @@ public final class LogFile {
     var droppedNow: UInt64 = 0
     /// The value of ``droppedNow`` that the journal file has recorded for the next torpord.
     var recordedLoss: UInt64 = 0
-    private var rotationFailed = false
+    /// The error that prevents a rotation that is due; nil if there is none.
+    public private(set) var rotationFailure: Errno?
 
     /// Creates a log at a path; the file is opened when the first line is written.
     public init(path: String, limits: LogLimits = LogLimits(), permissions: UInt32 = 0o640) {
@@ -185,11 +186,7 @@ public final class LogFile {
     // MARK: -
 
     private func open() throws(Errno) {
-        let opened = try File.open(
-            path,
-            [.readWrite, .append, .create, .noFollow, .nonBlocking],
-            mode: permissions
-        )
+        let opened = try openOrCreate()
         let status = try File.status(descriptor: opened.raw)
         guard status.kind == .regular else { throw .invalidArgument }
         identity = (status.device, status.inode)
@@ -197,6 +194,18 @@ public final class LogFile {
         lineOpen = try endsInsideLine(opened, length)
         began = try firstStamp(opened)
         file = opened
+    }
+
+    /// Opens the file. If the folder of the logs was removed since torpord has started, makes it again.
+    private func openOrCreate() throws(Errno) -> Descriptor {
+        let flags: OpenFlags = [.readWrite, .append, .create, .noFollow, .nonBlocking]
+        do throws(Errno) {
+            return try File.open(path, flags, mode: permissions)
+        } catch {
+            guard error == .noSuchFileOrDirectory, let folder = File.parent(of: path) else { throw error }
+            try File.makeDirectory(folder)
+            return try File.open(path, flags, mode: permissions)
+        }
     }
 
     private func endsInsideLine(_ file: Descriptor, _ length: UInt64) throws(Errno) -> Bool {
@@ -262,13 +271,13 @@ public final class LogFile {
             }
             file = nil
             lineOpen = false
-            rotationFailed = false
+            rotationFailure = nil
             removeOld(now: now)
         } catch {
-            if !rotationFailed {
+            if rotationFailure == nil {
                 onTrouble?("could not rotate \(path), so it keeps growing: \(error.description.lowercased())")
             }
-            rotationFailed = true
+            rotationFailure = error
         }
     }
 

@@ -159,6 +159,8 @@ public struct LogReader {
         var query = query
         query.count = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
         var search = search(query)
+        // Most apps have never written anything.
+        if search.isDone, search.end.inode == 0 { return LogPage(lines: [], next: search.start, more: false) }
         lookBack(&search, limit: LogReader.mostBytes)
         return follow(from: search.start, query, to: search, limit: .max)
     }

@@ -65,6 +65,8 @@ public final class OutputCapture {
     private var isLarge = false
     private var resting = false
     private var troubled = false
+    /// Whether nothing was read since ``endLine()``, so that the next run begins a line of its own.
+    private var hasEndedLine = false
 
     /// Tries the log again at intervals.
     private final class Retries {
@@ -114,8 +116,8 @@ public final class OutputCapture {
             } else {
                 try makeFIFO()
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
+                guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
             }
-            guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
             // `unowned` is safe, because the watch of the FIFO ends when this object is destroyed.
             source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo
@@ -169,6 +171,7 @@ public final class OutputCapture {
         let wasOpen = log != nil
         let log = openLog()
         log.endLine()
+        hasEndedLine = log.failure == nil
         // Most apps never write: before its first output, an app needs no log in memory, and no open file.
         guard !wasOpen, log.failure == nil else { return }
         log.close()
@@ -177,7 +180,10 @@ public final class OutputCapture {
 
     /// Opens a descriptor for a new run to write to, whose output begins a line of its own, with its own time.
     public func writerForRun() throws(OutputError) -> Descriptor {
-        endLine()
+        drain()
+        // At a restart, the line was ended just before, when the old run ended.
+        if !hasEndedLine { endLine() }
+        hasEndedLine = false
         return try writerForApp()
     }
 
@@ -253,6 +259,7 @@ public final class OutputCapture {
         do throws(Errno) {
             let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
+            if count > 0 { hasEndedLine = false }
             bytesRead += UInt64(count)
             if log.failure != nil, retries?.timer == nil { beginRetries() }
             if count > 0 { delegate.outputArrived(self) }

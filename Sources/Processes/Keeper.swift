@@ -87,8 +87,12 @@ public final class Keeper {
         while true {
             let next = try channel.waitForNext()
             if case .tableEnd = next.message { break }
-            if case .table(let record) = next.message {
-                if let entry = try OrphanedProcess(record, next.descriptors.first) { entries.append(entry) }
+            if case .table(let records) = next.message {
+                var pidfds = next.descriptors[...]
+                for (record, hasDescriptor) in records {
+                    let pidfd = hasDescriptor ? pidfds.popFirst() : nil
+                    if let entry = try OrphanedProcess(record, pidfd) { entries.append(entry) }
+                }
             } else {
                 undelivered.append(next)
             }

@@ -62,7 +62,11 @@ final class KeeperChannel {
     func flush() throws(Errno) {
         var sent = 0
         defer { outbox.removeFirst(sent) }
-        while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) { sent += 1 }
+        while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) {
+            // The next message may ask the keeper to close its own last.
+            outbox[sent].descriptors = []
+            sent += 1
+        }
     }
 
     /// Blocks until all queued messages are sent, or the keeper is gone, but not after `end` (CLOCK_MONOTONIC).
@@ -117,9 +121,13 @@ final class KeeperChannel {
     /// Sends the greeting and returns the keeper's answer. Throws EPROTONOSUPPORT if the keeper speaks no version that
     /// torpord knows.
     func greet() throws(Errno) -> (welcome: KeeperMessage.Welcome, descriptors: [Descriptor]) {
-        var answer = try ask(.hello(version: KeeperProtocol.version))
-        // After an upgrade of torpord alone, the keeper may be older and refuse the newest version.
-        if case .refused = answer.message { answer = try ask(.hello(version: KeeperProtocol.oldestVersion)) }
+        var version = KeeperProtocol.version
+        var answer = try ask(.hello(version: version))
+        // After an upgrade of torpord alone, the keeper may be older and refuse the newest versions.
+        while case .refused = answer.message, version > KeeperProtocol.oldestVersion {
+            version -= 1
+            answer = try ask(.hello(version: version))
+        }
         let versions = KeeperProtocol.oldestVersion...KeeperProtocol.version
         guard case .welcome(let welcome) = answer.message, versions.contains(welcome.version),
             answer.descriptors.count == 2

@@ -126,14 +126,14 @@ public final class ProcessTable {
     /// parents. The first process of each incarnation is probably its main process: the session leader if there is one,
     /// otherwise the oldest process. `helpers` are commands that torpord ran for apps, such as hooks. Owners are not
     /// checked: call ``mayBe(_:of:)`` before you treat a process as the app's.
-    public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
+    public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [(tag: AppTag, process: Identity)]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
-        var helpers: [Identity] = []
+        var helpers: [(tag: AppTag, process: Identity)] = []
         for stat in snapshotWithoutLaunches().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
             var isHelper = false
             guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper) else { continue }
             if isHelper {
-                helpers.append(Identity(stat))
+                helpers.append((tag, Identity(stat)))
             } else {
                 found[tag, default: []].append((stat.session == stat.pid, stat))
             }

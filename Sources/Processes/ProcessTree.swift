@@ -197,13 +197,15 @@ public final class ProcessTree {
     /// The current members of the app, with information on whether the list may be incomplete. If the app has a cgroup,
     /// at most `most` processes are inspected.
     ///
-    /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
-    func listing(atMost most: Int = .max, read: [Int32]? = nil) -> Listing {
+    /// - Parameters:
+    ///   - read: ``pidsOfCgroup()``, if it was called just before.
+    ///   - folder: the cgroup above that of the app, if it is open.
+    func listing(atMost most: Int = .max, read: [Int32]? = nil, from folder: CgroupFolder? = nil) -> Listing {
         guard let cgroupPath else { return listing(in: table.snapshot()) }
         var result = Listing()
         var pids: [Int32] = []
         do throws(Errno) {
-            if let read { pids = read } else { pids = try Cgroup.procs(cgroupPath) }
+            if let read { pids = read } else { pids = try Cgroup.procs(cgroupPath, from: folder) }
         } catch {
             result.isIncomplete = error.isShortage
         }

@@ -13,9 +13,12 @@ extension ProcessTree {
     ///
     /// A value that is right already is not written again. Of an app with a cgroup, at most ``mostAtOnce`` processes are
     /// handled in one call: if there are more, the report says that it is unfinished, and the next call handles others.
+    ///
+    /// - Parameter telling: whether the report says in words what was applied.
     @discardableResult
-    public func apply(_ profile: StateProfile) -> ProfileReport {
+    public func apply(_ profile: StateProfile, telling: Bool = true) -> ProfileReport {
         var report = ProfileReport()
+        report.tells = telling
         let given = given ?? GivenProfile(bornWith: born)
         let isRest = !given.rest.isEmpty && given.profile == profile
         let members = isRest ? takeRest(given) : takeFirst(given, profile)
@@ -113,7 +116,7 @@ extension ProcessTree {
                 if !error.isGone { failure = error }
             }
         }
-        if count > 0 { report.done.append(count == 1 ? what : "\(what) for \(count) sessions") }
+        if count > 0 { report.did(count == 1 ? what : "\(what) for \(count) sessions") }
         if let failure {
             report.fail(.processorShare, "\(what) (\(failure))")
             if failure == .resourceTemporarilyUnavailable { report.isWorthRepeating = true }
@@ -194,7 +197,7 @@ extension ProcessTree {
             }
         }
         given.ioPriority = priority
-        if count > 0 { report.done.append("I/O priority \(priority) for \(Self.count(count, "thread"))") }
+        if count > 0 { report.did("I/O priority \(priority) for \(Self.count(count, "thread"))") }
         if kept > 0 {
             report.fail(.ownChoice, "I/O priority of \(Self.count(kept, "thread")) (it is the app's own choice)")
         }
@@ -289,7 +292,7 @@ extension ProcessTree {
         }
         given.oomScore = wish
         for (score, count) in counts.sorted(by: { $0.key < $1.key }) {
-            report.done.append("oom_score_adj \(score) for \(Self.count(count, "process", "processes"))")
+            report.did("oom_score_adj \(score) for \(Self.count(count, "process", "processes"))")
         }
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
@@ -355,7 +358,7 @@ extension ProcessTree {
         }
         given.timerSlack = slack
         guard wish != nil, count > 0 else { return }
-        report.done.append("\(what) \(Self.text(slack)) for \(Self.count(count, "thread"))")
+        report.did("\(what) \(Self.text(slack)) for \(Self.count(count, "thread"))")
     }
 
     // MARK: Together
@@ -390,7 +393,7 @@ extension ProcessTree {
                     try File.writeControl(cgroupPath + "/" + file, text + "\n")
                 }
             }
-            if !isQuiet { report.done.append("\(file) \(text)") }
+            if !isQuiet { report.did("\(file) \(text)") }
         } catch {
             given.isUncertain = true
             report.fail(kind, "\(file) \(text) (\(error))")

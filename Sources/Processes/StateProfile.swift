@@ -80,11 +80,16 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     /// apply the profile again soon: no call blocks until that is done.
     public internal(set) var isUnfinished = false
 
+    /// Whether ``done`` is wanted: few reports are read, and its texts take time to make.
+    var tells = true
+
     /// A report without any changes or failures.
     public init() {}
 
     /// The texts of the failures.
     public var failed: [String] { failures.map(\.text) }
+
+    mutating func did(_ text: @autoclosure () -> String) { if tells { done.append(text()) } }
 
     mutating func fail(_ kind: ProfileFailure.Kind, _ text: String) { failures.append(ProfileFailure(kind, text)) }
 

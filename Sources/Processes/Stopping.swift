@@ -147,14 +147,20 @@ extension ProcessTree {
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
             // The kernel stops a process within microseconds, unless no processor is free, so check a few times without
-            // a pause.
-            for _ in 0..<16 where !waiting.isEmpty {
+            // a pause. But a process that waits for the processor of this thread stops only while this thread sleeps:
+            // with cgroups or autogroups, sched_yield(2) gives way to no other group.
+            var isInTheWay = false
+            for _ in 0..<16 where !waiting.isEmpty && !isInTheWay {
                 waiting.removeAll { identity in
-                    guard StopState.of(identity.pid) == .stopped else { return false }
+                    guard let stat = try? ProcFS.stat(identity.pid) else { return false }
+                    guard StopState.of(stat) == .stopped else {
+                        isInTheWay = isInTheWay || (stat.state == "R" && stat.processor == Processor.current)
+                        return false
+                    }
                     settled.insert(identity)
                     return true
                 }
-                if !waiting.isEmpty { ThisProcess.yield() }
+                if !waiting.isEmpty, !isInTheWay { ThisProcess.yield() }
             }
             waiting.removeAll { identity in
                 if StopState.of(identity.pid) == .ended { return true }

@@ -48,9 +48,11 @@ extension ProcessTree {
     /// nil where it was not found out. /proc is read at most once.
     public static func samples(of trees: [ProcessTree]) -> [(usage: Usage, isStopped: Bool?)] {
         var snapshot: ProcessSnapshot?
+        let first = trees.count < worthOpening ? nil : trees.lazy.compactMap(\.cgroupPath).first
+        let folder = first.flatMap { CgroupFolder(above: $0) }
         return trees.map { tree in
             if tree.cgroupPath != nil {
-                let (usage, members) = tree.sample()
+                let (usage, members) = tree.sample(from: folder)
                 return (usage, tree.isStopped(among: members))
             }
             let now = snapshot ?? tree.table.snapshot()
@@ -59,6 +61,9 @@ extension ProcessTree {
             return (tree.usage(of: members), tree.isStopped(among: members))
         }
     }
+
+    /// How many apps are looked at in one go before the cgroup above theirs is opened for that.
+    private static let worthOpening = 4
 
     /// Whether the main process is stopped, by what was read of the app's processes. Nil for a container, whose main
     /// process is not the one to which signals are sent, and for a main process that has ended.
@@ -79,9 +84,12 @@ extension ProcessTree {
         return (usage(of: members), members.map(Identity.init))
     }
 
-    private func sample(_ processorTime: Duration? = nil) -> (usage: Usage, members: [ProcessStat]) {
-        let listing = listing(atMost: mostAtOnce)
-        var usage = usage(of: listing.members, processorTime)
+    private func sample(
+        _ processorTime: Duration? = nil,
+        from folder: CgroupFolder? = nil
+    ) -> (usage: Usage, members: [ProcessStat]) {
+        let listing = listing(atMost: mostAtOnce, from: folder)
+        var usage = usage(of: listing.members, processorTime, from: folder)
         if listing.leftOut > 0 {
             // Too many to read them all: take the others to be like those that were read.
             usage.processes += listing.leftOut
@@ -94,17 +102,25 @@ extension ProcessTree {
     }
 
     /// The app's total processor time, from one small file; nil without a cgroup.
-    public func processorTime() -> Duration? {
+    public func processorTime() -> Duration? { processorTime(from: nil) }
+
+    private func processorTime(from folder: CgroupFolder?) -> Duration? {
         // cpu.stat exists even without the cpu controller, and includes processes that have ended.
-        cgroupPath.flatMap { Cgroup.value($0, "cpu.stat", key: "usage_usec") }
+        cgroupPath.flatMap { Cgroup.value($0, "cpu.stat", key: "usage_usec", from: folder) }
             .map { .microseconds(Int64(clamping: $0)) }
     }
 
-    private func usage(of members: [ProcessStat], _ known: Duration? = nil) -> Usage {
+    private func usage(
+        of members: [ProcessStat],
+        _ known: Duration? = nil,
+        from folder: CgroupFolder? = nil
+    ) -> Usage {
         var usage = Usage(summing: members)
         if let cgroupPath {
-            if table.countsMemory, let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
-            if let time = known ?? processorTime() { usage.processorTime = time }
+            if table.countsMemory, let bytes = Cgroup.number(cgroupPath, "memory.current", from: folder) {
+                usage.memoryBytes = bytes
+            }
+            if let time = known ?? processorTime(from: folder) { usage.processorTime = time }
         }
         return usage
     }

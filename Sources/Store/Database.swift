@@ -10,6 +10,9 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
     enum Kind: Hashable, Sendable {
         /// The file is not a valid database, so it can be neither read nor written.
         case damaged
+        /// The file is too short to be a database: something emptied it. SQLite would take it for a new one, and would
+        /// delete the log beside it.
+        case emptied
         /// The file is another program's database.
         case foreign
         /// A newer version of torpord wrote the file.

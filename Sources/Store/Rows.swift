@@ -8,6 +8,8 @@ public struct AppRow: Sendable, Hashable {
     public var goal: String?
     /// Whether a user stopped the app. If so, neither an event nor the start of the supervisor launches it.
     public var isStopped = false
+    /// Whether the stop ends with this boot, so that the start after the next boot launches the app as before.
+    public var isStoppedUntilBoot = false
     /// Whether a user force-quit the app during this boot. If so, no event launches it.
     public var isForceQuit = false
     /// Whether the restart policy has given up on the app.
@@ -22,6 +24,11 @@ public struct AppRow: Sendable, Hashable {
     public var lastExit: StoredExit?
     /// When the app was restarted, in microseconds since 1970, the oldest first.
     public var ledger: [Int64] = []
+
+    /// Forgets a stop that has ended with the boot.
+    mutating func forgetStopUntilBoot() {
+        if isStoppedUntilBoot { (isStopped, isStoppedUntilBoot) = (false, false) }
+    }
 
     /// Creates the row of an app without stored state.
     public init(name: String) { self.name = name }
@@ -218,6 +225,7 @@ public struct StoreContents: Sendable, Hashable {
         case .earlierBoot:
             for name in apps.keys {
                 apps[name]?.isForceQuit = false
+                apps[name]?.forgetStopUntilBoot()
                 // What the app lacked may be there now: a network, a disk, a device.
                 apps[name]?.isFailed = false
                 apps[name]?.attempt = 0
@@ -227,7 +235,7 @@ public struct StoreContents: Sendable, Hashable {
             for (name, row) in apps {
                 var fresh = AppRow(name: name)
                 fresh.goal = row.goal
-                fresh.isStopped = row.isStopped
+                fresh.isStopped = row.isStopped && !row.isStoppedUntilBoot
                 fresh.incarnation = row.incarnation
                 fresh.lastExit = row.lastExit
                 apps[name] = fresh

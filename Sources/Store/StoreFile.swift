@@ -45,7 +45,17 @@ final class StoreFile {
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
-        if mode == .readWrite { try Self.makeFile(place.path) }
+        let isMade = mode == .readWrite ? try Self.makeFile(place.path) : false
+        var isOpen = false
+        // Leave no empty file behind where the disk is full: the next open would take it for one that was emptied.
+        defer {
+            if isMade, !isOpen, Self.size(place.path).map({ $0 < Self.shortest }) ?? false {
+                try? File.remove(place.path)
+            }
+        }
+        if mode == .readWrite, !isMade, let size = Self.size(place.path), size < Self.shortest {
+            throw DatabaseError(kind: .emptied, "it has only \(size) bytes")
+        }
         database = try Database(path: place.path, mode: mode, vfs: place.vfs)
         inode = try? File.status(place.path).inode
         try database.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -128; PRAGMA temp_store = MEMORY")
@@ -72,15 +82,27 @@ final class StoreFile {
         }
         try adopt(version: version, holds: holds)
         database.keepLogOnClose(false)
+        isOpen = true
     }
 
-    /// Creates the file with mode 0600, because with SQLite's default mode every user could read it.
-    private static func makeFile(_ path: String) throws(DatabaseError) {
+    /// The size of a database's header. SQLite writes it, with the rest of the first page, before anything else.
+    private static let shortest: UInt64 = 100
+
+    /// The size of a regular file; nil for anything else.
+    private static func size(_ path: String) -> UInt64? {
+        guard let status = try? File.status(path), status.kind == .regular else { return nil }
+        return status.size
+    }
+
+    /// Creates the file with mode 0600, because with SQLite's default mode every user could read it. Returns false if
+    /// it exists.
+    private static func makeFile(_ path: String) throws(DatabaseError) -> Bool {
         do throws(Errno) {
             if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
             try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600).close()
+            return true
         } catch {
-            if error == .fileExists { return }
+            if error == .fileExists { return false }
             let kind: DatabaseError.Kind = error == .noSpace ? .full : error == .ioError ? .input : .refused
             throw DatabaseError(kind: kind, "\(error)")
         }

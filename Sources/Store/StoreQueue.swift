@@ -239,7 +239,7 @@ extension StoreRequest {
 public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
     /// The kind of notice.
     public enum Kind: Sendable, Hashable {
-        /// A damaged file, or a file of another program, was renamed, and a new file was created.
+        /// A damaged or emptied file, or a file of another program, was renamed, and a new file was created.
         case setAside
         /// A file that a newer version wrote was renamed, and a new file was created.
         case setAsideNewer
@@ -259,9 +259,12 @@ public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
     public let kind: Kind
     /// The notice as a sentence.
     public let description: String
+    /// The file that was renamed; nil if none was.
+    public let file: SetAsideFile?
 
-    init(_ kind: Kind, _ description: String) {
+    init(_ kind: Kind, _ description: String, _ file: SetAsideFile? = nil) {
         self.kind = kind
         self.description = description
+        self.file = file
     }
 }

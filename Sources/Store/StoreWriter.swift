@@ -200,7 +200,7 @@ final class StoreWriter {
             switch error.kind {
             case .inUse: "another program has it open (another torpord? give each its own state_directory)"
             case .full: "the disk is full"
-            case .damaged, .foreign, .newer, .refused, .input, .other: error.description
+            case .damaged, .emptied, .foreign, .newer, .refused, .input, .other: error.description
             }
         trouble = reason
         tell(
@@ -214,7 +214,7 @@ final class StoreWriter {
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
         switch error.kind {
-        case .damaged: suffix = "corrupt"
+        case .damaged, .emptied: suffix = SetAsideFile.Cause.damaged.rawValue
         case .foreign: suffix = "foreign"
         case .newer(let version): suffix = "newer-\(version)"
         case .inUse, .full, .refused, .input, .other: return false
@@ -224,11 +224,11 @@ final class StoreWriter {
         // cannot be salvaged from a file that is locked.
         file?.database.close()
         file = nil
-        if suffix == "corrupt", isFalseAlarm() { return true }
+        if error.kind == .damaged, isFalseAlarm() { return true }
         guard !isHeld else { return false }
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
-        if suffix == "corrupt" {
+        if error.kind == .damaged {
             var saved = StoreFile.salvage(place)
             saved.origin = .earlierBoot
             saved.forgetWhatIsOver()
@@ -242,13 +242,15 @@ final class StoreWriter {
         switch error.kind {
         case .newer: what = "was written by a later torpord: \(error.description)"
         case .foreign: what = "is not torpord's: \(error.description)"
+        case .emptied: what = "was emptied: \(error.description)"
         default: what = "is damaged: \(error.description)"
         }
         let taken = salvaged.apps.count
         let rest = taken == 0 ? "" : "; its records of \(taken) apps could be read and are kept"
         tell(
             suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
-            "\(place.path) \(what); it is kept as \(name), and a new one is created\(rest)"
+            "\(place.path) \(what); it is kept as \(name), and a new one is created\(rest)",
+            SetAsideFile(name, of: place.path)
         )
         return true
     }
@@ -263,8 +265,8 @@ final class StoreWriter {
         return true
     }
 
-    private func tell(_ kind: StoreNotice.Kind, _ sentence: String) {
-        let notice = StoreNotice(kind, sentence)
+    private func tell(_ kind: StoreNotice.Kind, _ sentence: String, _ file: SetAsideFile? = nil) {
+        let notice = StoreNotice(kind, sentence, file)
         queue.withLock { $0.notices.append(notice) }
         doorbell.signal()
     }

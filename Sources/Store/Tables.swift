@@ -34,6 +34,7 @@ extension Database {
             var row = AppRow(name: name)
             row.goal = statement.text(1)
             row.isStopped = statement.integer(2) != 0
+            row.isStoppedUntilBoot = statement.integer(2) == 2
             row.isForceQuit = statement.integer(3) != 0
             row.isFailed = statement.integer(4) != 0
             row.restarts = statement.integer(5)
@@ -62,7 +63,8 @@ extension Database {
         )
         statement.bind(1, row.name)
         statement.bind(2, row.goal)
-        statement.bind(3, row.isStopped ? 1 : 0)
+        // Older versions take 2 for a stop without an end.
+        statement.bind(3, row.isStopped ? (row.isStoppedUntilBoot ? 2 : 1) : 0)
         statement.bind(4, row.isForceQuit ? 1 : 0)
         statement.bind(5, row.isFailed ? 1 : 0)
         statement.bind(6, row.restarts)

@@ -43,8 +43,16 @@ package final class BusConnection {
 
     /// Starts to connect. `address`: a D-Bus address of a Unix socket, which need not exist yet.
     ///
-    /// - Parameter monitors: whether to become a monitor (``BusMonitor``).
-    package init(_ loop: EventLoop, address: String, monitors: Bool = false) throws(BusError) {
+    /// - Parameters:
+    ///   - monitors: whether to become a monitor (``BusMonitor``).
+    ///   - takesDescriptors: whether the bus passes on messages with descriptors. Every program on the bus can send such
+    ///     messages, and to close what comes with them may block.
+    package init(
+        _ loop: EventLoop,
+        address: String,
+        monitors: Bool = false,
+        takesDescriptors: Bool = false
+    ) throws(BusError) {
         // For other kinds of addresses, sd-bus would resolve names or start a bus, and block.
         guard address.hasPrefix("unix:") else {
             throw BusError("\(address) is not the address of a Unix socket")
@@ -57,7 +65,7 @@ package final class BusConnection {
         bus = made
         try Self.check(sd_bus_set_address(bus, address), "its address \(address)")
         try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
-        try Self.check(sd_bus_negotiate_fds(bus, 1), "connecting")
+        try Self.check(sd_bus_negotiate_fds(bus, takesDescriptors ? 1 : 0), "connecting")
         try Self.check(sd_bus_set_watch_bind(bus, 1), "connecting")
         if monitors { try Self.check(sd_bus_set_monitor(bus, 1), "connecting") }
         try Self.check(sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)), "connecting")

@@ -18,7 +18,7 @@ package final class BusMonitor {
     /// Starts to monitor messages that match one of the rules. It does not retry when the bus is lost.
     package init(_ loop: EventLoop, address: String, rules: [String], _ handler: @escaping (BusMessage) -> Void) {
         do throws(BusError) {
-            let made = try BusConnection(loop, address: address, monitors: true)
+            let made = try BusConnection(loop, address: address, monitors: true, takesDescriptors: true)
             made.onLost = { [weak self] error in
                 self?.isLooking = false
                 self?.trouble = self?.trouble ?? error.description

@@ -288,8 +288,9 @@ public enum AppInterface {
           token: ?string
         ) -> (id: int)
 
-        # The app's transfers, of a session or all, in the order in which they were started.
-        method Transfers(session: ?string) -> (transfers: []Transfer)
+        # The app's transfers, of a session or all, in the order in which they were started. With more (true), a further
+        # call returns those after the last of these: after is its id.
+        method Transfers(session: ?string, after: ?int) -> (transfers: []Transfer, more: ?bool)
 
         # Cancels a transfer, about which the app gets no further message; removes one that is over.
         method CancelTransfer(id: int) -> ()

@@ -35,8 +35,8 @@ public enum AppRequest: Hashable, Sendable {
     case setSettings(SetSettingsRequest)
     /// Download or upload a file.
     case startTransfer(StartTransferRequest)
-    /// List the app's transfers in a session; nil for all sessions.
-    case transfers(session: String?)
+    /// List the app's transfers in a session; nil for all sessions. `after`: only those with a higher id.
+    case transfers(session: String?, after: Int64? = nil)
     /// Cancel a transfer, or forget a transfer that has ended.
     case cancelTransfer(id: Int64)
     /// Answer a server's request for a login.
@@ -96,7 +96,8 @@ public enum AppRequest: Hashable, Sendable {
         case "SetSettings": self = .setSettings(try SetSettingsRequest(fields: fields, app: ""))
         case "Subscribe": self = .subscribe(try SubscribeRequest(fields: fields))
         case "StartTransfer": self = .startTransfer(try StartTransferRequest(fields: fields))
-        case "Transfers": self = .transfers(session: try fields.optionalString("session"))
+        case "Transfers":
+            self = .transfers(session: try fields.optionalString("session"), after: try fields.optionalInt("after"))
         case "CancelTransfer": self = .cancelTransfer(id: try fields.int("id"))
         case "AnswerLogin": self = .answerLogin(try AnswerLoginRequest(fields: fields))
         case "ScheduleAlert": self = .scheduleAlert(try ScheduleAlertRequest(fields: fields))
@@ -138,7 +139,8 @@ public enum AppRequest: Hashable, Sendable {
             case .settings: ("Settings", .emptyObject)
             case .setSettings(let request): ("SetSettings", request.parameters)
             case .startTransfer(let request): ("StartTransfer", request.parameters)
-            case .transfers(let session): ("Transfers", ["session": .optional(session)])
+            case .transfers(let session, let after):
+                ("Transfers", ["session": .optional(session), "after": .optional(after)])
             case .cancelTransfer(let id): ("CancelTransfer", ["id": .int(id)])
             case .answerLogin(let request): ("AnswerLogin", request.parameters)
             case .scheduleAlert(let request): ("ScheduleAlert", .object(request.members))

@@ -19,6 +19,7 @@ extension ManagerInterface {
         # results of Stop include the apps that were stopped because they require one of "apps".
         # force, for Start: launch the app even if a policy is against it, or this machine does not own it. standby: launch
         # it only to be suspended. keep_state, for Stop and Restart: the next launch gets the state that the app saved.
+        # until_boot, for Stop: the stop ends with this boot, and the next one launches the app as before.
         method Start(
           apps: []string,
           background: ?bool,
@@ -29,7 +30,14 @@ extension ManagerInterface {
           token: ?string
         ) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Stop(apps: []string, keep_state: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        method Stop(
+          apps: []string,
+          keep_state: ?bool,
+          until_boot: ?bool,
+          wait: ?bool,
+          timeout_ms: ?int,
+          token: ?string
+        ) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Restart(apps: []string, keep_state: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)

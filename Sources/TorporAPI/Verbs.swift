@@ -41,6 +41,8 @@ public struct VerbRequest: Hashable, Sendable {
     public var stop = false
     /// Only for Stop: keep the state that the app has saved for its next launch.
     public var keepState = false
+    /// Only for Stop: the stop ends with this boot, so that the next one launches the app as before.
+    public var untilBoot = false
     /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
     /// Only for Hold: the reason, in the operator's words.
@@ -81,6 +83,7 @@ public struct VerbRequest: Hashable, Sendable {
         renew = try fields.optionalBool("renew") ?? false
         stop = try fields.optionalBool("stop") ?? false
         keepState = try fields.optionalBool("keep_state") ?? false
+        untilBoot = try fields.optionalBool("until_boot") ?? false
         end = try fields.optionalBool("end") ?? false
         reason = try fields.optionalString("reason")
         if let reason, reason.utf8.count > Self.longestReason {
@@ -112,6 +115,7 @@ public struct VerbRequest: Hashable, Sendable {
         if renew { object["renew"] = true }
         if stop { object["stop"] = true }
         if keepState { object["keep_state"] = true }
+        if untilBoot { object["until_boot"] = true }
         if end { object["end"] = true }
         if let reason { object["reason"] = .string(reason) }
         if let forMilliseconds { object["for_ms"] = .int(forMilliseconds) }

@@ -104,8 +104,13 @@ extension TorporApp {
     /// supervisor.
     public func transfers(session: String? = nil) async throws(AppError) -> [TransferInfo] {
         guard isSupervised else { return [] }
-        let reply = try await call(.transfers(session: session))
-        return (reply["transfers"]?.arrayValue ?? []).compactMap { try? TransferInfo(json: $0) }
+        var infos: [TransferInfo] = []
+        while true {
+            let reply = try await call(.transfers(session: session, after: infos.last?.id))
+            let part = (reply["transfers"]?.arrayValue ?? []).compactMap { try? TransferInfo(json: $0) }
+            infos += part
+            if part.isEmpty || reply["more"]?.boolValue != true { return infos }
+        }
     }
 
     /// Cancels a transfer; the app gets no message about its end.

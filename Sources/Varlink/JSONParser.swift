@@ -80,7 +80,14 @@ private struct JSONParser {
         return failure("unexpected byte 0x\(String(byte, radix: 16))")
     }
 
+    @inline(__always)
     mutating func skipSpace() {
+        if at < bytes.count, bytes[at] > 0x20 { return }
+        skipAllSpace()
+    }
+
+    @inline(never)
+    mutating func skipAllSpace() {
         while at < bytes.count {
             switch bytes[at] {
             case 0x20, 0x09, 0x0a, 0x0d: at += 1
@@ -114,6 +121,15 @@ private struct JSONParser {
     }
 
     mutating func literal(_ text: StaticString, _ value: JSON) throws(JSONError) -> JSON {
+        // Most members of a list are `null` or `false`: compare four bytes at a time, after the first.
+        let skipped = text.utf8CodeUnitCount - 4
+        if at + text.utf8CodeUnitCount <= bytes.count,
+            UnsafeRawPointer(text.utf8Start + skipped).loadUnaligned(as: UInt32.self)
+                == UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: at + skipped, as: UInt32.self)
+        {
+            at += text.utf8CodeUnitCount
+            return value
+        }
         for index in 0..<text.utf8CodeUnitCount {
             guard next == text.utf8Start[index] else { throw unexpected }
             at += 1
@@ -124,49 +140,79 @@ private struct JSONParser {
     mutating func object(depth: Int, _ known: inout [KnownName]?) throws(JSONError) -> JSON {
         guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
         at += 1
-        var members: [JSONObject.Member] = []
-        var names = NameFilter()
-        // Whether all names so far are the known ones. Those are distinct, and so are not compared with one another.
-        var areKnown = known?.isEmpty == false
-        let learns = known?.isEmpty == true
-        var ofNoArray: [KnownName]?
         skipSpace()
         if next == UInt8(ascii: "}") {
             at += 1
             return .object(JSONObject())
         }
+        var members: [JSONObject.Member] = []
+        var names = NameFilter()
+        let learns = known?.isEmpty == true
+        if let known, !known.isEmpty {
+            if try readKnown(known, depth: depth, into: &members) { return Self.object(of: members) }
+            for member in members { names.mark(member.name) }
+        }
+        var ofNoArray: [KnownName]?
         while true {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw unexpected }
             let start = at
-            let name: String
-            if areKnown, let same = knownName(members.count, known) {
-                name = same
-            } else {
-                if areKnown { for member in members { names.mark(member.name) } }
-                areKnown = false
-                name = try string()
-                guard names.insert(name, members) else {
-                    let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
-                    throw JSONError("\(shown) appears twice", offset: start)
-                }
-                if learns, members.count < NameFilter.many {
-                    known?.append(KnownName(text: name, start: start, length: at - start))
-                }
+            let name = try string()
+            guard names.insert(name, members) else {
+                let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
+                throw JSONError("\(shown) appears twice", offset: start)
             }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw unexpected }
             at += 1
+            if learns, members.count < NameFilter.many {
+                known?.append(KnownName(text: name, start: start, length: at - start))
+            }
             skipSpace()
             members.append(JSONObject.Member(name: name, value: try value(depth: depth, &ofNoArray)))
+            if try endsObject() { return Self.object(of: members) }
+        }
+    }
+
+    /// Reads the members of an object as long as they are named as the known ones, which are distinct and so are not
+    /// compared with one another. Returns true if the object ends with them.
+    private mutating func readKnown(
+        _ names: [KnownName],
+        depth: Int,
+        into members: inout [JSONObject.Member]
+    ) throws(JSONError) -> Bool {
+        members.reserveCapacity(names.count)
+        var ofNoArray: [KnownName]?
+        for name in names {
+            guard isWritten(name) else { return false }
+            at += name.length
             skipSpace()
-            switch next {
-            case UInt8(ascii: ","): at += 1
-            case UInt8(ascii: "}"):
-                at += 1
-                return .object(JSONObject(members: members))
-            default: throw unexpected
-            }
+            members.append(JSONObject.Member(name: name.text, value: try value(depth: depth, &ofNoArray)))
+            if try endsObject() { return true }
+            skipSpace()
+        }
+        return false
+    }
+
+    /// Makes an object of its members. Those that have much less than the room that ``readKnown(_:depth:into:)`` has made
+    /// are copied: otherwise a short text with many small objects could take hundreds of megabytes.
+    private static func object(of members: [JSONObject.Member]) -> JSON {
+        guard members.capacity > 2 * members.count + 4 else { return .object(JSONObject(members: members)) }
+        return .object(JSONObject(members: members.withUnsafeBufferPointer { Array($0) }))
+    }
+
+    /// Reads what is behind a member: a comma, or the end of the object, for which it returns true.
+    @inline(__always)
+    private mutating func endsObject() throws(JSONError) -> Bool {
+        skipSpace()
+        switch next {
+        case UInt8(ascii: ","):
+            at += 1
+            return false
+        case UInt8(ascii: "}"):
+            at += 1
+            return true
+        default: throw unexpected
         }
     }
 
@@ -174,20 +220,16 @@ private struct JSONParser {
     /// comparing their bytes replaces making a string of them and looking whether the object has it already.
     struct KnownName {
         let text: String
-        /// Where the name is written, with its quotation marks.
+        /// Where the name is written, with its quotation marks and the colon behind it.
         let start: Int
         let length: Int
     }
 
-    /// Reads a name, if it is written as the known name of that number is; nil otherwise.
-    private mutating func knownName(_ number: Int, _ known: [KnownName]?) -> String? {
-        guard let known, number < known.count, let base = bytes.baseAddress else { return nil }
-        let name = known[number]
-        guard name.length <= bytes.count - at, memcmp(base + name.start, base + at, name.length) == 0 else {
-            return nil
-        }
-        at += name.length
-        return name.text
+    /// Whether a known name is written here, with its colon.
+    @inline(__always)
+    private func isWritten(_ name: KnownName) -> Bool {
+        guard let base = bytes.baseAddress, name.length <= bytes.count - at else { return false }
+        return memcmp(base + name.start, base + at, name.length) == 0
     }
 
     /// Finds a name that an object has twice.
@@ -286,6 +328,7 @@ private struct JSONParser {
             try digits()
         }
         if whole, let value = integer(from: start + (negative ? 1 : 0), negative: negative) { return .int(value) }
+        if let value = decimal(from: start + (negative ? 1 : 0), negative: negative) { return .double(value) }
         let text = String(wire: bytes[start..<at])
         guard let value = Double(text), value.isFinite else {
             throw JSONError("the number is out of range", offset: start)
@@ -305,6 +348,28 @@ private struct JSONParser {
         }
         if negative { return value == 0 ? nil : value }
         return value == .min ? nil : -value
+    }
+
+    /// Parses a number without an exponent that has at most 15 digits, as most measured numbers do; nil for others. Its
+    /// digits and a power of ten are exact as doubles, so that their quotient is rounded correctly.
+    func decimal(from start: Int, negative: Bool) -> Double? {
+        guard at - start <= 16 else { return nil }
+        var digits: UInt64 = 0
+        var scale: Double = 1
+        var isDecimal = false
+        for index in start..<at {
+            let digit = bytes[index] &- UInt8(ascii: "0")
+            if digit > 9 {
+                guard bytes[index] == UInt8(ascii: ".") else { return nil }
+                isDecimal = true
+                continue
+            }
+            digits = digits &* 10 &+ UInt64(digit)
+            if isDecimal { scale *= 10 }
+        }
+        guard isDecimal else { return nil }
+        let value = Double(digits) / scale
+        return negative ? -value : value
     }
 
     func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }

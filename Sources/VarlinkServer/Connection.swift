@@ -19,7 +19,8 @@ final class Connection {
     /// Whether the client's user has used up its share of the loop's time. If so, nothing is read until the share is
     /// replenished.
     private var waitsForShare = false
-    private let socket: Descriptor
+    private let stream: StrangerStream
+    private let service: VarlinkService
     private weak var server: VarlinkServer?
     private var source: IOSource?
     private var framer: MessageFramer
@@ -45,20 +46,21 @@ final class Connection {
 
     init?(
         number: UInt64,
-        socket: Descriptor,
+        stream: StrangerStream,
         peer: Peer,
         refusal: VarlinkServer.Refusal?,
         share: UserShare?,
         server: VarlinkServer
     ) {
         self.number = number
-        self.socket = socket
+        self.stream = stream
+        service = server.service
         self.peer = peer
         self.refusal = refusal
         self.share = share
         self.server = server
         framer = MessageFramer(limit: server.limits.messageBytes)
-        let watch = try? server.loop.watch(socket.raw, .readable) { [weak self] events in self?.handle(events) }
+        let watch = try? server.loop.watch(stream.raw, .readable) { [weak self] events in self?.handle(events) }
         guard let watch else { return nil }
         source = watch
     }
@@ -66,14 +68,14 @@ final class Connection {
     deinit { close() }
 
     /// Whether the client has closed the connection, even if that was not reported yet.
-    var isHungUp: Bool { source == nil || !Descriptor.readiness(socket.raw).isDisjoint(with: [.hangup, .error]) }
+    var isHungUp: Bool { source == nil || !Descriptor.readiness(stream.raw).isDisjoint(with: [.hangup, .error]) }
 
     /// Closes the connection at once, and notifies the call that is being handled.
     func close() {
         guard let source else { return }
         source.cancel()
         self.source = nil
-        socket.close()
+        service.close(stream, of: peer.uid)
         outbound = OutboundBuffer()
         framer = MessageFramer(limit: 0)
         count()
@@ -117,7 +119,7 @@ final class Connection {
     private func readStray() {
         guard let server else { return }
         do throws(Errno) {
-            guard let count = try receive(into: server.buffer) else { return }
+            guard let count = try receive() else { return }
             guard count > 0 else {
                 isAtEnd = true
                 return
@@ -141,7 +143,7 @@ final class Connection {
     private func read() -> Bool {
         guard let server else { return false }
         do throws(Errno) {
-            guard let count = try receive(into: server.buffer) else { return false }
+            guard let count = try receive() else { return false }
             if count == 0 { isAtEnd = true }
             if let refusal, count > 0 {
                 refuse(refusal.error, refusal.parameters)
@@ -178,10 +180,15 @@ final class Connection {
         return first.map { $0 != UInt8(ascii: "{") } ?? false
     }
 
-    // Receives data. Descriptors that come with it are discarded.
-    private func receive(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
-        guard socket.closesPromptly else { return try Descriptor.read(socket.raw, into: buffer) }
-        return try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, into: buffer) }
+    /// Receives data into the service's buffer; nil if there is none. Closes the connection if descriptors come with it.
+    private func receive() throws(Errno) -> Int? {
+        switch try stream.read(into: service.buffer) {
+        case .nothing: return nil
+        case .bytes(let count): return count
+        case .descriptors:
+            close()
+            return nil
+        }
     }
 
     /// Handles calls until there are no more, or until one must be answered later.
@@ -304,7 +311,7 @@ final class Connection {
     /// Sends bytes of a reply that is still being written; returns how many. Ignores errors, since sending the rest
     /// reports them again.
     private func sendAhead(_ bytes: UnsafeRawBufferPointer) -> Int {
-        guard source != nil, let count = try? Sockets.send(socket.raw, bytes) else { return 0 }
+        guard source != nil, let count = try? Sockets.send(stream.raw, bytes) else { return 0 }
         return count
     }
 
@@ -330,7 +337,7 @@ final class Connection {
         guard source != nil else { return }
         while !outbound.isEmpty {
             do throws(Errno) {
-                let count = try outbound.withBytes { bytes throws(Errno) in try Sockets.send(socket.raw, bytes) }
+                let count = try outbound.withBytes { bytes throws(Errno) in try Sockets.send(stream.raw, bytes) }
                 guard let count else { break }
                 outbound.drop(count)
             } catch {

@@ -34,6 +34,9 @@ public final class VarlinkService {
     private var shares: [UInt32: UserShare] = [:]
     /// The buffer for reading. All connections share it, since only one of them reads at a time.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+    /// Gets a connection in whose queue a client has left descriptors, and the client's uid. Must have another process
+    /// close it last, since that may block. Without it, they are closed here.
+    public var discard: ((_ connection: Descriptor, _ uid: UInt32) -> Void)?
 
     /// Creates a service with these interfaces.
     public init(
@@ -46,6 +49,11 @@ public final class VarlinkService {
     }
 
     deinit { buffer.deallocate() }
+
+    /// Closes a client's connection.
+    func close(_ stream: StrangerStream, of uid: UInt32) {
+        stream.close(using: buffer) { discard?($0, uid) }
+    }
 
     /// The account of a user; creates it if the user has none.
     func share(of uid: UInt32, _ loop: EventLoop) -> UserShare {
@@ -137,6 +145,12 @@ public final class VarlinkServer {
         set { table.refusal = newValue }
     }
 
+    /// See ``VarlinkService/discard``.
+    public var discard: ((_ connection: Descriptor, _ uid: UInt32) -> Void)? {
+        get { service.discard }
+        set { service.discard = newValue }
+    }
+
     /// The error for a refused client.
     public struct Refusal {
         /// The fully qualified name of the error.
@@ -158,7 +172,7 @@ public final class VarlinkServer {
 
     let loop: EventLoop
     private let place: SharedPath
-    private let service: VarlinkService
+    let service: VarlinkService
     private let mode: UInt32
     /// The owner to set if the socket is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
@@ -277,6 +291,12 @@ public final class VarlinkServer {
         for connection in Array(clients.connections.values) { connection.close() }
     }
 
+    /// Closes every connection in whose queue there may be descriptors, which must not be closed by the exit of this
+    /// process. Keeps listening.
+    public func closeConnectionsBeforeExit() {
+        if !refusesDescriptors { closeConnections() }
+    }
+
     /// Closes every connection that a process has made.
     public func closeConnections(of process: Int32) {
         guard let clients else { return }
@@ -325,7 +345,7 @@ public final class VarlinkServer {
             )
         }
         do throws(Errno) {
-            let socket = try Sockets.listen(path: path, mode: mode, backlog: 512)
+            let socket = try Sockets.listen(path: path, mode: mode, backlog: 512, refusingDescriptors: true)
             if let owner, Users.isRoot { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
             return socket
         } catch {
@@ -337,7 +357,7 @@ public final class VarlinkServer {
     /// that was killed. If this server itself listens on the path, it gets a connection that ends at once.
     public static func isBound(path: String) -> Bool {
         do throws(Errno) {
-            _ = try Sockets.connect(path: path, nonBlocking: true)
+            try Sockets.connectBriefly(path: path)
             return true
         } catch {
             return error != .connectionRefused && error != .noSuchFileOrDirectory
@@ -347,7 +367,7 @@ public final class VarlinkServer {
     /// Whether a process listens on the path, even if its backlog is full.
     private static func isAnswered(path: String) -> Bool {
         do throws(Errno) {
-            _ = try Sockets.connect(path: path, nonBlocking: true)
+            try Sockets.connectBriefly(path: path)
             return true
         } catch {
             return error == .resourceTemporarilyUnavailable
@@ -360,8 +380,7 @@ public final class VarlinkServer {
         for _ in 0..<64 {
             do throws(Errno) {
                 guard let socket = try Sockets.accept(listener.raw) else { return }
-                socket.closesPromptly = !refusesDescriptors
-                open(socket)
+                open(StrangerStream(socket, isRefusing: refusesDescriptors))
             } catch {
                 return pauseAccepting()
             }
@@ -381,17 +400,32 @@ public final class VarlinkServer {
         table.pause?.arm(at: loop.now + .milliseconds(100))
     }
 
-    private func open(_ socket: Descriptor) {
-        guard let credentials = try? Sockets.peer(socket.raw) else { return }
+    private func open(_ stream: StrangerStream) {
+        guard let credentials = try? Sockets.peer(stream.raw) else { return service.close(stream, of: .max) }
         let began = loop.now
         let (table, limits) = (table, service.limits)
         let isTrusted = !limits.trustsNobody && (credentials.uid == 0 || credentials.uid == service.ownUser)
-        guard table.connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
         let share = isTrusted ? nil : share(of: credentials.uid)
         defer { share?.spend(loop.now - began) }
+        let connection = connect(stream, credentials, isTrusted, share)
+        guard let connection else { return service.close(stream, of: credentials.uid) }
+        table.connections[connection.number] = connection
+        table.connectionsOfUser[credentials.uid, default: 0] += 1
+        if connection.isRefused { table.refusedConnections += 1 }
+    }
+
+    /// Nil if the client exceeds a limit.
+    private func connect(
+        _ stream: StrangerStream,
+        _ credentials: PeerCredentials,
+        _ isTrusted: Bool,
+        _ share: UserShare?
+    ) -> Connection? {
+        let (table, limits) = (table, service.limits)
+        guard table.connections.count < limits.connections + (isTrusted ? 64 : 0) else { return nil }
         if let share {
             let count = table.connectionsOfUser[credentials.uid, default: 0]
-            guard count < limits.connectionsOfUser, !share.isAtEnd else { return }
+            guard count < limits.connectionsOfUser, !share.isAtEnd else { return nil }
         }
         let peer = Peer(
             pid: credentials.pid,
@@ -400,20 +434,16 @@ public final class VarlinkServer {
             groups: credentials.groups
         )
         let refusal = table.refusal?(peer)
-        guard refusal == nil || table.refusedConnections < limits.connections / 4 else { return }
+        guard refusal == nil || table.refusedConnections < limits.connections / 4 else { return nil }
         table.lastConnection += 1
-        let connection = Connection(
+        return Connection(
             number: table.lastConnection,
-            socket: socket,
+            stream: stream,
             peer: peer,
             refusal: refusal,
             share: share,
             server: self
         )
-        guard let connection else { return }
-        table.connections[connection.number] = connection
-        table.connectionsOfUser[credentials.uid, default: 0] += 1
-        if refusal != nil { table.refusedConnections += 1 }
     }
 
     private func share(of uid: UInt32) -> UserShare {

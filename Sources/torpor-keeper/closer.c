@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -19,9 +20,23 @@
 // closes the descriptors. How the keeper knows what the manager has handled: a manager closes the pipe that comes with
 // a message (BARRIER=1 of sd_notify(3)) when it has read that message.
 
-enum { CLOSERS = 64, OFTEN = 5000 };  // maximum number of closers; microseconds between signals
+//
+// Each descriptor has an owner: the app that has stored it, or the user who has sent it. An owner whose descriptors
+// block their closers gets only a few at a time, apart from those of others, so that it delays only itself.
 
-static KEEPER_TABLE int graves[TORPOR_KEEPER_HELD_COUNT];
+enum {
+    CLOSERS = 256,       // the maximum number of closers
+    OF_OWNER = 4,        // the number of closers that one owner may keep busy
+    OF_OWNER_EVER = 64,  // the same if very many descriptors wait
+    VERY_MANY = 1024,
+    OFTEN = 5000,  // microseconds between signals
+};
+
+struct grave {
+    int fd;
+    uint32_t owner;
+};
+static KEEPER_TABLE struct grave graves[TORPOR_KEEPER_HELD_COUNT];
 static uint32_t grave_count;
 
 static struct closer {
@@ -31,62 +46,94 @@ static struct closer {
     uint64_t since;   // when the gate was closed, in milliseconds
 } closers[CLOSERS];
 
-// If there are so many that no other has room, it stays open: to close it here could block forever.
-void closer_take(int fd)
+// For each closer the owner of the descriptor that it closes now; 0: unknown. The closers write it.
+static volatile uint32_t *owners_now;
+
+uint32_t closer_owner(const char *name)
 {
-    if (grave_count < TORPOR_KEEPER_HELD_COUNT)
-        graves[grave_count++] = fd;
+    uint32_t hash = 2166136261u;  // FNV-1a
+    // The kind and the owner, as in store/web/000001pdb and discard/1000.
+    for (int slashes = 0; *name != 0 && (*name != '/' || ++slashes < 2); name++)
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    return hash != 0 ? hash : 1;
 }
 
-// Whether no closer has made progress for long. An app can cause that: for example, a file in the queue of its socket
-// may wait for the app's own filesystem. What is released then stays open in the keeper, so the keeper accepts nothing
-// more that apps have created.
-bool closer_is_stuck(void)
+// If there are so many that no other has room, it stays open: to close it here could block forever.
+void closer_take(int fd, uint32_t owner)
+{
+    if (grave_count < TORPOR_KEEPER_HELD_COUNT)
+        graves[grave_count++] = (struct grave){fd, owner};
+}
+
+static bool is_blocked(const struct closer *closer, uint64_t patience)
+{
+    return closer->pid != 0 && closer->gate < 0 && keeper_now_milliseconds() - closer->since >= patience;
+}
+
+// How many closers are busy with the owner's descriptors for at least this time.
+static unsigned busy_with(uint32_t owner, uint64_t patience)
+{
+    unsigned count = 0;
+    if (owners_now != NULL)
+        for (unsigned i = 0; i < CLOSERS; i++)
+            count += closers[i].pid != 0 && owners_now[i] == owner && (patience == 0 || is_blocked(closers + i, patience));
+    return count;
+}
+
+// Whether the owner's closers, or all closers, have made no progress for long. An app can cause that: for example, a
+// file in the queue of its socket may wait for the app's own filesystem. What is released then stays open in the keeper,
+// so the keeper accepts nothing more of that owner.
+bool closer_is_stuck(uint32_t owner)
 {
     static uint32_t patience = 10000;  // milliseconds
     static bool is_patience_known;
     if (!is_patience_known)
         keeper_take_milliseconds("TORPOR_CLOSER_PATIENCE_MS", &patience);
     is_patience_known = true;
-    uint64_t now = keeper_now_milliseconds();
+    if (busy_with(owner, patience) >= OF_OWNER)
+        return true;
     for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
-        if (closer->pid == 0 || closer->gate >= 0 || now - closer->since < patience)
+        if (!is_blocked(closer, patience))
             return false;
     return true;
 }
 
 // Closing a TCP socket may block for a time that the socket's creator has set (SO_LINGER). A signal ends that, so send
-// one regularly.
-static void close_graves(bool promptly)
+// one regularly. `now`: where to write the owner; NULL in the keeper.
+static void close_graves(uint32_t first, bool promptly, volatile uint32_t *now)
 {
     struct itimerval often = {{0, OFTEN}, {0, OFTEN}}, never = {{0, 0}, {0, 0}};
     if (promptly)
         setitimer(ITIMER_REAL, &often, NULL);
-    for (uint32_t i = 0; i < grave_count; i++)
-        close(graves[i]);
+    for (uint32_t i = first; i < grave_count; i++) {
+        if (now != NULL)
+            *now = graves[i].owner;
+        close(graves[i].fd);
+    }
     if (promptly)
         setitimer(ITIMER_REAL, &never, NULL);
-    grave_count = 0;
+    grave_count = first;
 }
 
 static int by_value(const void *one, const void *other)
 {
-    int a = *(const int *)one, b = *(const int *)other;
+    int a = ((const struct grave *)one)->fd, b = ((const struct grave *)other)->fd;
     return a < b ? -1 : a > b;
 }
 
-static _Noreturn void run(int gate)
+// Closes the descriptors from `first` on.
+static _Noreturn void run(int gate, uint32_t first, volatile uint32_t *now)
 {
     char none;
     prctl(PR_SET_NAME, "torpor-closer");
     setsid();
     // Close all other descriptors. If this process hangs, it must not keep any other descriptor open.
-    qsort(graves, grave_count, sizeof *graves, by_value);
+    qsort(graves + first, grave_count - first, sizeof *graves, by_value);
     unsigned next = 0;
     bool is_past_gate = false;
-    for (uint32_t i = 0; i <= grave_count; i++) {
-        bool is_gate = !is_past_gate && (i == grave_count || graves[i] > gate);
-        unsigned keep = (unsigned)(is_gate ? gate : i < grave_count ? graves[i] : gate);
+    for (uint32_t i = first; i <= grave_count; i++) {
+        bool is_gate = !is_past_gate && (i == grave_count || graves[i].fd > gate);
+        unsigned keep = (unsigned)(is_gate ? gate : i < grave_count ? graves[i].fd : gate);
         if (keep > next)
             syscall(SYS_close_range, next, keep - 1, 0);
         if (keep >= next)
@@ -100,44 +147,96 @@ static _Noreturn void run(int gate)
     syscall(SYS_close_range, next, ~0u, 0);
     while (read(gate, &none, 1) < 0 && errno == EINTR)
         continue;
-    close_graves(true);
+    close_graves(first, true, now);
     _exit(0);
 }
 
-static void start(bool leaves)
+// Starts a closer for the descriptors from `first` on. Returns false if it must be tried again when a closer has ended.
+static bool start(uint32_t first, bool leaves)
 {
     struct closer *closer = closers, unknown;
     int gate[2];
+    if (owners_now == NULL) {
+        void *shared = mmap(NULL, CLOSERS * sizeof *owners_now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        owners_now = shared == MAP_FAILED ? NULL : shared;
+    }
     while (closer < closers + CLOSERS && closer->pid != 0)
         closer++;
     if (closer == closers + CLOSERS && !leaves)
-        return;  // all are in use: retry when a closer has ended
+        return false;
+    volatile uint32_t *now = closer == closers + CLOSERS || owners_now == NULL ? NULL : owners_now + (closer - closers);
     if (closer == closers + CLOSERS)
         closer = &unknown;
+    if (now != NULL) {
+        *now = graves[first].owner;
+        for (uint32_t i = first; i < grave_count; i++)
+            if (graves[i].owner != *now)
+                *now = 0;
+    }
     // If no process can be created, close the descriptors here, though that may block: if they stayed open, they
     // could use up the limit that prevents new processes.
     if (pipe2(gate, O_CLOEXEC) < 0) {
-        close_graves(true);
-        return;
+        close_graves(first, true, NULL);
+        return true;
     }
     pid_t pid = fork();
     if (pid == 0)
-        run(gate[0]);
+        run(gate[0], first, now);
     close(gate[0]);
     if (pid < 0) {
         close(gate[1]);
-        close_graves(true);
-        return;
+        close_graves(first, true, NULL);
+        return true;
     }
     *closer = (struct closer){pid, gate[1], park_ticket(), 0};
-    close_graves(false);
+    close_graves(first, false, NULL);
+    return true;
+}
+
+// Moves the descriptors of an owner to the end, or with 0 those of all owners that keep no closer busy. Returns where they
+// begin.
+static uint32_t gather(uint32_t owner)
+{
+    uint32_t first = grave_count;
+    for (uint32_t i = grave_count; i-- > 0;) {
+        if (owner != 0 ? graves[i].owner != owner : busy_with(graves[i].owner, 0) > 0)
+            continue;
+        struct grave one = graves[--first];
+        graves[first] = graves[i];
+        graves[i] = one;
+    }
+    return first;
+}
+
+static void start_all(void)
+{
+    uint32_t first = gather(0);
+    if (first < grave_count && !start(first, false))
+        return;
+    // Only descriptors of busy owners are left. Those that have to wait come first.
+    for (uint32_t waiting = 0; waiting < grave_count;) {
+        uint32_t owner = graves[waiting].owner;
+        first = gather(owner);
+        unsigned busy = busy_with(owner, 0);
+        if (busy < OF_OWNER || (busy < OF_OWNER_EVER && grave_count - first >= VERY_MANY)) {
+            if (!start(first, false))
+                return;
+            continue;
+        }
+        // Move them to the front.
+        for (; first < grave_count; first++, waiting++) {
+            struct grave one = graves[waiting];
+            graves[waiting] = graves[first];
+            graves[first] = one;
+        }
+    }
 }
 
 bool closer_flush(void)
 {
     bool all = true;
     if (grave_count > 0)
-        start(false);
+        start_all();
     for (struct closer *closer = closers; closer < closers + CLOSERS; closer++) {
         if (closer->pid == 0 || closer->gate < 0)
             continue;
@@ -167,6 +266,6 @@ bool closer_ended(pid_t pid)
 void closer_leave(void)
 {
     if (grave_count > 0)
-        start(true);
-    close_graves(true);  // descriptors for which no closer could be created
+        start(0, true);
+    close_graves(0, true, NULL);  // descriptors for which no closer could be created
 }

@@ -149,7 +149,7 @@ static void empty(struct hold_name *name)
         struct hold_entry *entry = &hold_entries[link - 1];
         uint32_t next = entry->next;
         if (hold_may_block(name->text, entry->fd))
-            closer_take(entry->fd);
+            closer_take(entry->fd, closer_owner(name->text));
         else
             close(entry->fd);
         entry->next = entries_free;
@@ -166,7 +166,7 @@ int hold_add(const char *text, const int *fds, unsigned count, bool replace)
 {
     if (count == 0 || strlen(text) >= TORPOR_KEEPER_NAME_BYTES)
         return EINVAL;
-    if (hold_is_foreign(text) && closer_is_stuck())
+    if (hold_is_foreign(text) && closer_is_stuck(closer_owner(text)))
         return EBUSY;
     if (room() < count)
         return ENOSPC;

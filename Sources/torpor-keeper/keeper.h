@@ -55,6 +55,7 @@ void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
 bool torpord_takes_signals(int signo);
 void torpord_is_stuck(void);
+void torpord_closed(void);       // torpord has closed its end of the socket
 void torpord_ended(int code, int status);
 void torpord_set_delay(uint64_t milliseconds);
 void torpord_delay_fired(void);
@@ -118,7 +119,7 @@ bool wire_can_answer(void);      // false: an answer still waits for room: read 
 void wire_answer(const void *message, size_t size, const int *fds, unsigned count);
 void wire_answer_number(uint32_t type, uint32_t id, uint32_t value);
 void wire_tell(uint32_t slot, unsigned what);
-void wire_tell_everything(void);  // after WELCOME: sends all living processes and all exits
+void wire_tell_everything(uint32_t spoken);  // after WELCOME: sends all living processes and all exits
 void wire_flush(void);
 
 // serve.c
@@ -254,8 +255,9 @@ uint32_t manager_text_count(void);
 const char *manager_text(uint32_t index, uint32_t *size);
 
 // closer.c
-void closer_take(int fd);         // has the descriptor closed by a separate process
-bool closer_is_stuck(void);       // whether nothing more should be taken that may have to be closed so
+uint32_t closer_owner(const char *name);     // the owner of descriptors that are held under this name
+void closer_take(int fd, uint32_t owner);    // has the descriptor closed by a separate process
+bool closer_is_stuck(uint32_t owner);        // whether the owner's wait for others, so that no more should be taken
 bool closer_flush(void);          // false: the manager must first read its messages
 bool closer_ended(pid_t pid);     // call it when a child was reaped; false: it is no closer
 void closer_leave(void);          // call it before the keeper ends

@@ -203,15 +203,21 @@ static void remove_all(struct hold_name *name)
         park(name);
 }
 
+// Whether torpord served the socket. Clients may have left descriptors in it, or in connections that wait there.
+static bool is_served(const char *name)
+{
+    return strcmp(name, "control") == 0 || strncmp(name, "app/", 4) == 0;
+}
+
 // Leaves descriptors whose last close may block to a closer: to close them must not delay the keeper's exit, and the
-// manager must not close them last. Without a manager, sockets are closed by the exit, which does not let them linger,
-// so that their addresses are free at once.
+// manager must not close them last. Without a manager, the sockets of `sockets` are closed by the exit, which does not
+// let them linger, so that their addresses are free at once.
 static void let_go(struct hold_name *name)
 {
     for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next) {
         int fd = hold_entries[link - 1].fd;
-        if (hold_is_foreign(name->text) || (manager_present && hold_may_block(name->text, fd)))
-            closer_take(fd);
+        if (hold_is_foreign(name->text) || ((manager_present || is_served(name->text)) && hold_may_block(name->text, fd)))
+            closer_take(fd, closer_owner(name->text));
     }
 }
 

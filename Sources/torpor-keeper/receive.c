@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 // `torpor-keeper --receive`: receives descriptors that apps want to store, on behalf of torpord, which started it. To
@@ -109,7 +110,8 @@ static void open_next(struct torpor_keeper_received *answer)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof opened) + CMSG_SPACE(sizeof(struct ucred))];
+        // The socket may have SO_PASSCRED and SO_TIMESTAMPNS.
+        char bytes[CMSG_SPACE(sizeof opened) + CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec))];
     } control;
     char none;
     struct iovec part = {.iov_base = &none, .iov_len = sizeof none};

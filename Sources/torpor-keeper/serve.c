@@ -33,9 +33,10 @@ static void close_received(void)
     // The message was refused, so it is unknown who created its descriptors. Descriptors that came with HOLD may be an
     // app's, and closing them may block.
     bool is_foreign = received.header.type == TORPOR_KEEPER_HOLD;
+    uint32_t owner = is_foreign ? closer_owner(received.bytes + sizeof received.number) : 0;
     for (unsigned i = 0; i < received_count; i++)
         if (is_foreign)
-            closer_take(received_fds[i]);
+            closer_take(received_fds[i], owner);
         else
             close(received_fds[i]);
     received_count = 0;
@@ -81,7 +82,7 @@ static void serve_hello(size_t size)
     };
     int fds[2] = {table_memfd, watch_fd};
     wire_answer(&welcome, sizeof welcome, fds, 2);
-    wire_tell_everything();
+    wire_tell_everything(version);
 }
 
 static void serve_slot_free(size_t size)
@@ -290,6 +291,7 @@ void serve_socket(uint32_t events)
                 // forever.
                 struct epoll_event none = {.events = 0};
                 epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_socket, &none);
+                torpord_closed();
             }
             return;
         }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "keeper.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 
 enum { ENVIRONMENT_LIMIT = 4096, SOCKET_BUFFER = 1 << 20 };
 enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000 };
+enum { EXIT_GRACE = 5000, EXIT_LOOK = 1000 };
 
 pid_t torpord_pid;
 int torpord_socket = -1;
@@ -34,7 +36,7 @@ char **torpord_arguments;
 static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
-static bool greeted_ever, said_bye, stuck, settled;
+static bool greeted_ever, said_bye, stuck, settled, closed;
 static int bye_status = -1;  // -1: use torpord's exit status
 static bool handing_over, replacing_keeper, keep_parked;
 static uint64_t started_at;
@@ -117,7 +119,7 @@ void torpord_start(void)
         || !keeper_watch_descriptor(pair[0], EPOLLIN, EVENT_SOCKET, torpord_instance))
         goto failed;
     torpord_socket = pair[0];
-    said_bye = stuck = settled = handing_over = replacing_keeper = false;
+    said_bye = stuck = settled = closed = handing_over = replacing_keeper = false;
     started_at = keeper_now_milliseconds();
     snprintf(fd_variable, sizeof fd_variable, "TORPOR_KEEPER_FD=%d", pair[1]);
     int image = image_choose(torpord_arguments[0]);
@@ -213,6 +215,38 @@ void torpord_resume(uint32_t instance, uint64_t delay)
     greeted_ever = true;
 }
 
+/// Called when torpord has closed its end of the socket: it exits. What a client has sent to it may keep its exit
+/// waiting for ever: a descriptor with the last reference to a file whose filesystem does not answer.
+void torpord_closed(void)
+{
+    closed = true;
+    torpord_set_delay(EXIT_GRACE);
+}
+
+/// Whether the process may still execute something. One that exits gives up its memory before its descriptors.
+static bool has_memory(pid_t pid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    if (tasks == NULL)
+        return true;  // not known
+    bool has = false;
+    for (struct dirent *task; !has && (task = readdir(tasks)) != NULL;) {
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/status", (int)pid, task->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+        if (fd >= 0)
+            close(fd);
+        text[size > 0 ? size : 0] = 0;
+        has = size > 0 && strstr(text, "\nVmSize:") != NULL;
+    }
+    closedir(tasks);
+    return has;
+}
+
 void torpord_delay_fired(void)
 {
     uint64_t count;
@@ -222,8 +256,15 @@ void torpord_delay_fired(void)
         forward_shutdown_over();
     } else if (torpord_pid == 0) {
         torpord_start();
-    } else if (stuck) {
-        kill(torpord_pid, SIGKILL);
+    } else if (closed && greeted_ever && !has_memory(torpord_pid)) {
+        keeper_log("<4>torpord (pid %d) has ended, but something that a client has sent to it keeps its exit waiting",
+                   (int)torpord_pid);
+        torpord_ended(CLD_KILLED, SIGKILL);
+    } else {
+        if (stuck)
+            kill(torpord_pid, SIGKILL);
+        if (closed)
+            torpord_set_delay(EXIT_LOOK);
     }
 }
 

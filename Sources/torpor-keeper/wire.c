@@ -21,6 +21,7 @@ static struct {
 
 static KEEPER_TABLE uint32_t queue[TORPOR_KEEPER_SLOTS];
 static uint32_t queue_first, queue_count;
+static uint32_t version;  // of the protocol that torpord speaks
 static bool end_of_table;
 static uint32_t told_table;
 static uint64_t orphan_told;
@@ -121,8 +122,9 @@ void wire_tell(uint32_t slot, unsigned what)
     queue[(queue_first + queue_count++) % TORPOR_KEEPER_SLOTS] = slot;
 }
 
-void wire_tell_everything(void)
+void wire_tell_everything(uint32_t spoken)
 {
+    version = spoken;
     for (uint32_t slot = 0; slot < table_used; slot++) {
         struct torpor_keeper_slot *record = &table_slots[slot];
         if (table_processes[slot].abandoned)
@@ -180,6 +182,40 @@ static bool tell_slot(uint32_t slot)
     return true;
 }
 
+// Sends the records of the table, many in a message, since torpord would sleep until the next of a thousand messages
+// comes, again and again. Returns false if the socket has no room.
+static bool tell_table(void)
+{
+    enum { RECORDS = sizeof answer.bytes / sizeof(struct torpor_keeper_record) };
+    _Static_assert((int)RECORDS <= (int)TORPOR_KEEPER_DESCRIPTORS, "each record may have a descriptor");
+    uint32_t slots[RECORDS];
+    int fds[RECORDS];
+    for (uint32_t at = 0; at < queue_count;) {
+        unsigned count = 0, fd_count = 0;
+        for (; at < queue_count && count < RECORDS; at++) {
+            uint32_t slot = queue[(queue_first + at) % TORPOR_KEEPER_SLOTS];
+            if (!(table_processes[slot].tell & TELL_TABLE))
+                continue;
+            struct torpor_keeper_record record = {{TORPOR_KEEPER_TABLE, 0}, slot, 0, table_slots[slot]};
+            if (table_processes[slot].pidfd >= 0) {
+                record.descriptors = 1;
+                fds[fd_count++] = table_processes[slot].pidfd;
+            }
+            memcpy(answer.bytes + count * sizeof record, &record, sizeof record);  // no answer waits
+            slots[count++] = slot;
+        }
+        if (count > 0 && !send_message(answer.bytes, count * sizeof(struct torpor_keeper_record), fds, fd_count))
+            return false;
+        for (unsigned i = 0; i < count; i++) {
+            // As in tell_slot: the record shows the current state.
+            struct keeper_process *process = &table_processes[slots[i]];
+            process->tell &= (uint8_t)~(TELL_TABLE | (process->launch_id == 0 ? TELL_LAUNCHED : 0));
+        }
+        told_table += count;
+    }
+    return true;
+}
+
 // Sends the messages that wait. Returns false if the socket has no room.
 static bool flush(void)
 {
@@ -188,6 +224,8 @@ static bool flush(void)
             return false;
         answer.size = 0;
     }
+    if (end_of_table && version >= 4 && !tell_table())
+        return false;
     while (queue_count > 0) {
         uint32_t slot = queue[queue_first];
         if (!tell_slot(slot))

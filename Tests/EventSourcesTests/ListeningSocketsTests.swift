@@ -333,6 +333,20 @@ import Testing
         withExtendedLifetime((client, served, next)) {}
     }
 
+    @Test("of an app whose launch is refused launch it again after growing delays, too") func neverLaunched() throws {
+        let web = try Unserved()
+        web.events.shell.hands.isIdle = [0]
+        let client = try web.connect()
+        for run in 1...6 {
+            try web.events.wait("it is to be launched") { web.launches == run }
+            web.events.shell.engine.deliver(.launchRefused, to: 0)
+            try web.events.pass(.zero)
+            #expect(web.told == max(0, run - 2))
+            if run > 2 { try web.events.pass(.seconds(1 << (run - 3))) }
+        }
+        withExtendedLifetime(client) {}
+    }
+
     @Test("of an app that accepts one connection in each run launch it at once, however many come meanwhile")
     func onePerRun() throws {
         let web = try Unserved()

@@ -33,6 +33,31 @@ struct SupervisordTests {
         #expect(found.result.remarks.contains { $0.text.hasPrefix("No program is given up") })
     }
 
+    @Test("names that are too long are shortened, and each is said; the apps are translated")
+    func longNames() throws {
+        let long = String(repeating: "x", count: 70)
+        let text = "[program:\(long)]\ncommand=w\n[program:\(long)y]\ncommand=w\n[program:a]\ncommand=w\n"
+        let found = try Imported("supervisord.conf", text)
+        let short = String(long.prefix(63))
+        let other = String(long.prefix(58)) + "-2"
+        #expect(try found[short].exec == ["w"] && found[other].exec == ["w"])
+        #expect(found.remarks(long).contains("was called \"\(long)\": a name has at most 63 characters"))
+        #expect(found.remarks(long + "y").contains("was called \"\(long)y\": a name has at most 63 characters"))
+    }
+
+    @Test("of a program that opens /dev/stderr the journal is not recommended")
+    func openedError() throws {
+        let keys = "stdout_logfile=syslog\n"
+        let plain = "stdout_logfile = syslog is not translated: log = \"journal\" comes closest"
+        let text =
+            "[program:web]\ncommand=/bin/web\n\(keys)[program:nginx]\n"
+            + "command=nginx -g \"daemon off; error_log /dev/stderr;\"\n\(keys)"
+        let found = try Imported("supervisord.conf", text)
+        #expect(found.remarks("web").contains(plain))
+        let exception = ", but its program could not open /dev/stderr then"
+        #expect(found.remarks("nginx").contains { $0.hasPrefix(plain + exception) }, "\(found.remarks("nginx"))")
+    }
+
     @Test("what is up as soon as it runs has no readiness of its own")
     func atOnce() throws {
         let app = try app("startsecs=0\n")

@@ -94,6 +94,12 @@ struct KeeperTests {
     @Test("launches that an earlier torpord began are told to the next one, to their end")
     func earlierLaunches() throws { try withBench(Scenarios.launchesOfAnEarlierOne) }
 
+    @Test("the next torpord gets each process with its own pidfd, many at once or, by an old keeper, one by one")
+    func manyLeftOver() throws {
+        try withBench(Scenarios.manyLeftOver)
+        try withBench(environment: ["TORPOR_KEEPER_TEST_OLD": "/"], Scenarios.manyLeftOver)
+    }
+
     @Test("an exit that nobody forgot is told to each torpord")
     func keptExits() throws { try withBench(Scenarios.keptExits) }
 

@@ -122,6 +122,26 @@ extension Scenarios {
         withExtendedLifetime((gates, away)) {}
     }
 
+    /// The table of more processes than one message has room for, among them some that have ended.
+    static func manyLeftOver(_ bench: Bench) throws {
+        let plans = (0..<230).map { bench.shell("exec sleep 1000", app: "many\($0)") }
+        var launched: [String: Launched] = [:]
+        for plan in plans { bench.start(plan) { launched[plan.app] = try? $0.get() } }
+        try #require(try bench.turn { launched.count == plans.count })
+        let ended = ["many0", "many100", "many229"]
+        for app in ended { try Pidfd.sendSignal(try #require(launched[app]).pidfd.raw, Signal.kill) }
+        try #require(try bench.turn { Set(bench.exits.map(\.app)).isSuperset(of: ended) })
+        try bench.killTorpord()
+        try bench.becomeTorpord()
+        let left = bench.keeper.leftOver.filter { $0.app.hasPrefix("many") }
+        #expect(left.count == plans.count - ended.count)
+        #expect(Set(left.map(\.app)).isDisjoint(with: ended))
+        for one in left {
+            #expect(one.pid == launched[one.app]?.pid && one.startTime == launched[one.app]?.startTime)
+            #expect(try File.readString("/proc/self/fdinfo/\(one.pidfd.raw)").contains("Pid:\t\(one.pid)\n"))
+        }
+    }
+
     /// An exit that was told and not forgotten is told to every torpord until one forgets it.
     static func keptExits(_ bench: Bench) throws {
         bench.keeper.keepsExits = true

@@ -10,7 +10,7 @@ import Testing
 enum Scenarios {
     static let all: [@Sendable (Bench) throws -> Void] = [
         launchFailures, exitsAndSignals, orphans, exitWhileAway, holding, garbage, inFlight, adoption, adoptedChild,
-        launchesOfAnEarlierOne, keptExits, takingAll, handOver, keeperReplaced,
+        launchesOfAnEarlierOne, manyLeftOver, keptExits, takingAll, handOver, keeperReplaced,
     ]
 
     static func launchFailures(_ bench: Bench) throws {

@@ -18,6 +18,25 @@ import Testing
         }
     }
 
+    @Test("a reset takes back a stop or a force quit of an app that has ended", arguments: [false, true])
+    func takenBack(byForce: Bool) throws {
+        var bench = Bench.attentive()
+        try bench.launch()
+        _ = try bench.ask(byForce ? .forceQuit : .stop(.stopped))
+        // It still ends: the stop counts.
+        _ = try bench.ask(.reset)
+        #expect(bench.machine.isStopped != byForce && bench.machine.isForceQuit == byForce)
+        _ = bench.tell(.mainExited(.exited(code: 0)))
+        _ = bench.tell(.allGone)
+        #expect(throws: RequestError.self) { try bench.ask(.wake(Wake())) }
+        #expect(!bench.machine.isRearmed)
+        #expect(try bench.ask(.reset) == [])
+        #expect(bench.machine.isRearmed && !bench.machine.isStopped && !bench.machine.isForceQuit)
+        #expect(!bench.machine.isAlive)
+        #expect(try !bench.ask(.wake(Wake())).isEmpty)
+        #expect(!bench.machine.isRearmed)
+    }
+
     @Test("what follows an ending can be read from the machine, for a supervisor that must report it later")
     func recorded() throws {
         func ended(_ cause: ExitCause, _ configure: (inout AppRules) -> Void) throws -> (Ending, Ending?) {

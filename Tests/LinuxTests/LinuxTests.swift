@@ -212,6 +212,17 @@ final class TemporaryFolder {
         #expect(stat.userTicks == 100 && stat.systemTicks == 200)
         #expect(stat.childUserTicks == 300 && stat.childSystemTicks == 400)
         #expect(stat.threads == 5 && stat.startTime == 98765 && stat.residentPages == 77)
+        #expect(stat.processor == -1, "the line ends before it")
+    }
+
+    @Test("the processor of a process is field 39")
+    func processor() throws {
+        let line = "42 (a) S 1 43 44 0 -1 0 1 2 3 4 100 200 300 400 20 0 5 0 98765 1000 77 "
+        let rest = "18446744073709551615 26 27 28 29 30 31 32 33 34 35 36 37 -1 7 0 0 0\n"
+        let stat = try #require(Array((line + rest).utf8).withUnsafeBytes { ProcessStat(parsing: $0) })
+        #expect(stat.processor == 7)
+        let own = try ProcFS.stat(ThisProcess.pid).processor
+        #expect(own >= 0)
     }
 
     @Test(

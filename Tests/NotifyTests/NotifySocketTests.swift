@@ -148,6 +148,22 @@ final class Folder {
         #expect(socket.peek() == nil)
     }
 
+    @Test("two datagrams with the same bytes are told apart, with descriptors too")
+    func equal() throws {
+        let socket = try NotifySocket(path: SharedPath(path))
+        let file = try Memory.file(named: "notify-test")
+        for descriptors in [[], [file.raw]] {
+            for _ in 0..<2 { try send(bytes("FDSTORE=1"), to: path, descriptors: descriptors) }
+            let first = try #require(socket.peek())
+            let again = try #require(socket.peek())
+            #expect(first.sent != nil && first.sent == again.sent)
+            #expect(first.hasDescriptors == !descriptors.isEmpty)
+            socket.drop(first)
+            let second = try #require(socket.receive())
+            #expect(second.message == first.message && second.sent != first.sent)
+        }
+    }
+
     @Test("a path that is too long is a sentence that says what to do")
     func longPath() {
         let long = folder.path + "/" + String(repeating: "n", count: 120)

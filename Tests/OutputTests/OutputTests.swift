@@ -144,6 +144,15 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         other.endLine()
         try rig.write("four\n")
         #expect(folder.lines("app.log") == ["one", "fatal: no newline", "two", "three", "four"])
+        // What is written between the end of a run and the next one gets a line of its own too.
+        rig.capture.endLine()
+        _ = try rig.capture.writerForRun()
+        try rig.write("five")
+        rig.capture.endLine()
+        try rig.write("late")
+        _ = try rig.capture.writerForRun()
+        try rig.write("six\n")
+        #expect(folder.lines("app.log").suffix(4) == ["four", "five", "late", "six"])
         #expect(rig.troubles == [])
     }
 
@@ -322,6 +331,29 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         let first = 200 - all.count
         #expect(all == (first..<200).map { "line number \($0)" })
         for name in ["app.log", "app.log.1", "app.log.2", "app.log.3"] { #expect(folder.text(name).utf8.count < 1_100) }
+    }
+
+    @Test("a rotation that fails is known until one succeeds")
+    func failedRotation() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 100, maxFiles: 1), loop: EventLoop())
+        // A folder that is not empty stands in its way.
+        let inTheWay = folder.path + "/app.log.1"
+        try File.makeDirectories(inTheWay + "/inner")
+        for number in 0..<20 { try rig.write("line number \(number)\n") }
+        #expect(rig.log.rotationFailure == .isDirectory && rig.log.failure == nil)
+        #expect(folder.lines("app.log").count == 20)
+        try File.removeTree(inTheWay)
+        try rig.write("line number 20\n")
+        #expect(rig.log.rotationFailure == nil && folder.lines("app.log") == ["line number 20"])
+    }
+
+    @Test("the folder of the logs is made again if somebody has removed it")
+    func removedFolder() throws {
+        let logs = folder.path + "/logs"
+        let log = LogFile(path: logs + "/app.log")
+        #expect(log.prepare(for: 1, now: 0) && File.exists(logs + "/app.log"))
+        try File.removeTree(logs)
+        #expect(log.prepare(for: 1, now: 0) && File.exists(logs + "/app.log"))
     }
 
     @Test("a file whose first line is old is rotated, and old files go")

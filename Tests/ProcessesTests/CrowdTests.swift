@@ -43,6 +43,39 @@ import Testing
         }
     }
 
+    @Test("Apps that are looked at together are found as each alone is, also below their cgroups and in other places")
+    func together() throws {
+        let places: [CgroupTree]
+        do throws(CgroupsUnavailable) {
+            places = [try CgroupTree(instance: UUID().uuidString), try CgroupTree(instance: UUID().uuidString)]
+        } catch {
+            print("skipped: \(error)")
+            return
+        }
+        defer { for place in places { place.removeAll() } }
+        let program = "say('ready')\nwhile True: signal.pause()"
+        let paths = try (0..<6).map { try places[$0 / 5].create("app\($0)").path }
+        let apps = try paths.map { try TestApp(program, cgroup: $0) }
+        try Cgroup.create(paths[0] + "/below")
+        let guest = try TestApp(program, cgroup: paths[0] + "/below")
+        for app in apps + [guest] { #expect(try app.line() == "ready") }
+        let together = ProcessTree.usage(of: apps.map(\.tree))
+        #expect(together.map(\.processes) == [2, 1, 1, 1, 1, 1])
+        for (app, usage) in zip(apps, together) {
+            let alone = app.tree.usage()
+            #expect(usage.memoryBytes > 0 && usage.processes == alone.processes)
+            #expect(usage.processorTime > .zero && usage.processorTime <= alone.processorTime)
+        }
+        for app in [guest] + apps { #expect(try app.kill() == .gone) }
+        for path in paths {
+            _ = try repeated {
+                try? Cgroup.removeTree(path)
+            } until: {
+                $0 != nil
+            }
+        }
+    }
+
     @Test("A bounded number of them is read, the main process among them, and all are counted")
     func bounded() throws {
         try withCrowd { app in

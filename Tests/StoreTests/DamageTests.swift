@@ -67,23 +67,52 @@ extension OneAtATime {
                 let store = bench.store()
                 _ = try bench.load(store)
                 try expectUsable(bench, store)
-                // Without its last byte nothing of it may be missing, with one byte nothing was there.
+                // Without its last byte nothing of it may be missing.
                 let kinds = bench.notices.map(\.kind)
-                #expect(kinds == [.setAside] || part == size - 1 || part == 1, "\(part): \(bench.notices)")
+                #expect(kinds == [.setAside] || part == size - 1, "\(part): \(bench.notices)")
                 #expect(bench.files("corrupt").count <= (round + 1) * 3)
                 try File.removeTree(bench.folder + "/state")
                 try fill(bench)
             }
         }
 
-        @Test("an empty file is a new one")
+        @Test("a file that was emptied is kept aside with its log, and said")
         func empty() throws {
             let bench = try Bench()
             try File.makeDirectories(bench.folder + "/state")
             try File.write(bench.path, "")
+            try File.write(bench.path + "-wal", "log")
             let store = bench.store()
             try expectUsable(bench, store)
-            #expect(bench.notices == [])
+            #expect(bench.notices.map(\.kind) == [.setAside])
+            #expect(bench.notices.first?.description.contains("was emptied: it has only 0 bytes") ?? false)
+            let aside = bench.files("corrupt")
+            try #require(aside.count == 2)
+            let base = try #require(File.parent(of: bench.path))
+            #expect(try File.readString("\(base)/\(aside[0])-wal", limit: 100) == "log")
+        }
+
+        @Test("files that were set aside are found by their names, until they are removed or too old")
+        func listed() throws {
+            let bench = try Bench()
+            let base = bench.folder + "/state"
+            try File.makeDirectories(base)
+            #expect(SetAsideFile.list(of: bench.path, since: 0) == [])
+            for name in [
+                "newer-1000-20260102T000000000Z", "corrupt-20260101T010203456Z", "corrupt-20260101T010203456Z-2",
+                "corrupt-20260101T010203456Z-wal", "corrupt-20260101T010203456Z-2-shm", "corrupt-soon", "copy",
+            ] {
+                try File.write("\(bench.path).\(name)", "")
+            }
+            try File.write(base + "/other.db.corrupt-20260101T010203456Z", "")
+            let found = try #require(SetAsideFile.list(of: bench.path, since: 0))
+            #expect(found.map(\.cause) == [.damaged, .damaged, .newer])
+            #expect(found.map { TimeStamp.string(microseconds: $0.at) }.first == "2026-01-01T01:02:03.456Z")
+            let late = try #require(SetAsideFile.list(of: bench.path, since: found[0].at + 1))
+            #expect(late == [found[2]])
+            try File.remove(found[2].path)
+            #expect(SetAsideFile.list(of: bench.path, since: found[0].at + 1) == [])
+            #expect(SetAsideFile.list(of: bench.folder + "/none/torpor.db", since: 0) == nil)
         }
 
         @Test("a bad page that is found later costs the events, not what is known of apps")

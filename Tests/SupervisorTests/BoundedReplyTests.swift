@@ -17,6 +17,22 @@ import Varlink
         return report
     }
 
+    @Test("a list of an app's own comes in parts, of which the last says that it is") func parts() throws {
+        let all = (0..<50).map { JSON.object(["id": .int(Int64($0)), "url": .string(Self.hostile(100_000))]) }
+        var (rest, replies) = (all[...], 0)
+        while true {
+            let reply = BoundedReply.part("transfers", Array(rest))
+            let part = try #require(reply["transfers"]?.arrayValue)
+            #expect(reply.serialisedSize <= BoundedReply.mostBytes + 100 && !part.isEmpty)
+            #expect(part.elementsEqual(rest.prefix(part.count)))
+            rest = rest.dropFirst(part.count)
+            replies += 1
+            #expect((reply["more"]?.boolValue == true) == !rest.isEmpty)
+            if rest.isEmpty { break }
+        }
+        #expect(replies > 7)
+    }
+
     @Test("a status that fits is as it is")
     func small() {
         let status = AppStatus(summary: AppSummary(name: "web", state: "active", goal: "active"))

@@ -62,6 +62,29 @@ extension Booted {
             try expectNothing(machine, "find /sys/fs/cgroup -name '*torpor*' | grep -v '/system-torpord.slice$'")
         }
 
+        @Test("Installed again after a removal, supervisors of users that it stopped run again, and no others")
+        func users() throws {
+            let machine = try Container()
+            defer { machine.end() }
+            try machine.write("/usr/local/bin/app", program, executable: true)
+            try machine.put(package, "/root/torpor.deb")
+            try machine.done("mkdir -p /var/tmp/t; dpkg -i /root/torpor.deb")
+            for user in ["mia", "noah"] {
+                try machine.done("useradd --create-home --shell /bin/sh \(user) && loginctl enable-linger \(user)")
+                try machine.eventually("the manager of \(user) runs") {
+                    try machine.run("systemctl is-active user@$(id -u \(user))").text == "active"
+                }
+            }
+            try machine.write("/home/mia/.config/torpor/torpor.toml", app("notes"))
+            try machine.done("chown -R mia: /home/mia; systemctl --user --machine mia@ start torpord")
+            try machine.done("dpkg -r torpor")
+            #expect(try machine.run("systemctl --user --machine mia@ is-active torpord").text != "active")
+            try machine.done("dpkg -i /root/torpor.deb")
+            #expect(try machine.run("systemctl --user --machine mia@ is-active torpord").text == "active")
+            #expect(try machine.run("systemctl --user --machine noah@ is-active torpord").text != "active")
+            try expectNothing(machine, "ls /var/lib/torpor/.users /var/lib/torpor/.removed 2>/dev/null")
+        }
+
         /// What packages in general leave behind, and what a machine that runs writes.
         static let changesAnyway = [
             "/dev", "/etc/.pwd.lock", "/etc/group-", "/etc/gshadow-", "/etc/passwd-", "/etc/shadow-", "/run/", "/sys",

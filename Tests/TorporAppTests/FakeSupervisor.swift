@@ -198,7 +198,7 @@ final class FakeSupervisor: @unchecked Sendable {
                 return true
             }
             send(socket.raw, ["id": 17])
-        case .transfers(let session):
+        case .transfers(let session, _):
             let info = TransferInfo(
                 id: 17,
                 app: "web",

@@ -12,7 +12,8 @@ import Varlink
         start.headers = [.init(name: "A", value: "b: c"), .init(name: "A", value: "")]
         (start.isDiscretionary, start.events, start.retry, start.token) = (true, false, true, .random())
         requests.append(.startTransfer(start))
-        requests += [.transfers(session: nil), .transfers(session: "s"), .cancelTransfer(id: 7)]
+        requests += [.transfers(session: nil), .transfers(session: "s"), .transfers(session: nil, after: 7)]
+        requests.append(.cancelTransfer(id: 7))
         var login = AnswerLoginRequest(id: 7)
         (login.user, login.password) = ("u", "")
         requests.append(.answerLogin(login))

@@ -21,6 +21,9 @@ extension InterfaceTests {
             request.wait = false
             if verb == .wait { request.state = "active" } else { request.token = .random() }
             requests.append(.verb(request))
+            guard verb == .stop else { continue }
+            (request.keepState, request.untilBoot) = (true, true)
+            requests.append(.verb(request))
         }
         var apply = ApplyRequest()
         requests.append(.apply(apply))

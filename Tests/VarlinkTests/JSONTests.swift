@@ -42,6 +42,23 @@ import Varlink
         }
     }
 
+    @Test("reads decimals as Swift does, with few digits and with many")
+    func decimals() throws {
+        var texts = ["0.0", "-0.0", "0.1", "-12.345678", "999999999999999.5", "9007199254740993.5"]
+        for digits in 1...20 {
+            for _ in 0..<50 {
+                let number = (0..<digits).map { _ in String(Int.random(in: 0...9)) }.joined()
+                let decimals = (0..<Int.random(in: 1...20)).map { _ in String(Int.random(in: 0...9)) }.joined()
+                texts.append((Bool.random() ? "-" : "") + "\(Int.random(in: 1...9))\(number).\(decimals)")
+            }
+        }
+        for text in texts {
+            let value = try #require(Double(text))
+            let read = try #require(try JSON.parse(text).doubleValue)
+            #expect(read == value && read.sign == value.sign, "\(text)")
+        }
+    }
+
     @Test("refuses marks and flags without end, spelt out or escaped, as values and as names")
     func unbounded() {
         for unit in ["\u{301}\u{323}", #"\u0301\u0323"#, "\u{1f1e6}", #"\ud83c\udde6"#] {
@@ -135,6 +152,15 @@ import Varlink
         ]
         for twice in twices {
             #expect(throws: JSONError.self) { try JSON.parse(#"[{"ab":1,"c":2},"# + twice + "]") }
+        }
+    }
+
+    @Test("gives small objects behind a large one no more memory than they need")
+    func smallObjectsInArrays() throws {
+        let large = "{" + (0..<100).map { "\"m\($0)\":1" }.joined(separator: ",") + "}"
+        for small in [#"{"m0":1}"#, #"{"m0":1,"x":2}"#, #"{"x":1}"#] {
+            let objects = try #require(try JSON.parse("[\(large),\(large),\(small)]").arrayValue)
+            #expect(objects.last?.objectValue.map { $0.members.capacity < 10 } == true, "\(small)")
         }
     }
 

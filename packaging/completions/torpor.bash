@@ -943,7 +943,7 @@ _torpor_start() {
 
 _torpor_stop() {
     repeating_flags=()
-    non_repeating_flags=(--keep-state --no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--keep-state --until-boot --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1

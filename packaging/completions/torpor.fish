@@ -85,7 +85,7 @@ function __torpor_parse_tokens -S
         case 'start'
             __torpor_parse_subcommand -r 1 'background' 'standby' 'force' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'stop'
-            __torpor_parse_subcommand -r 1 'keep-state' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand -r 1 'keep-state' 'until-boot' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'restart'
             __torpor_parse_subcommand -r 1 'keep-state' 'force' 'only-running' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'foreground'
@@ -632,6 +632,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor stop" -ge 1' -fka '(__torpor_custom_completion ---completion stop -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" keep-state' -l 'keep-state' -d 'Keep the state that the app saved for its next launch.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" until-boot' -l 'until-boot' -d 'Launch the apps again at the next boot, as if they had not been stopped.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

@@ -668,6 +668,7 @@ _torpor_stop() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion stop -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--keep-state[Keep the state that the app saved for its next launch.]'
+        '--until-boot[Launch the apps again at the next boot, as if they had not been stopped.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'

@@ -21,7 +21,7 @@ import logging
 import time
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union
 
 from ._delegate import Delegate, checked, last_answer, method_of, result_of
 from ._errors import (
@@ -363,8 +363,13 @@ class App:
     async def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
         """The app's transfers, those included that are over and that it has not answered for."""
         self._session.need_supervisor("transfer files")
-        transfers: Sequence[Mapping[str, Any]] = (await self._call("Transfers", {"session": session}))["transfers"]
-        return transfers
+        transfers: List[Mapping[str, Any]] = []
+        while True:
+            after = {"after": transfers[-1]["id"]} if transfers else {}
+            part = await self._call("Transfers", {"session": session, **after})
+            transfers += part["transfers"]
+            if not part["transfers"] or not part.get("more"):
+                return transfers
 
     async def cancel_transfer(self, id: int) -> None:
         """Ends a transfer; the app is not told of its end."""

@@ -384,8 +384,13 @@ class App:
     def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
         """The app's transfers, those included that are over and that it has not answered for."""
         self._session.need_supervisor("transfer files")
-        transfers: Sequence[Mapping[str, Any]] = self._call("Transfers", {"session": session})["transfers"]
-        return transfers
+        transfers: List[Mapping[str, Any]] = []
+        while True:
+            after = {"after": transfers[-1]["id"]} if transfers else {}
+            part = self._call("Transfers", {"session": session, **after})
+            transfers += part["transfers"]
+            if not part["transfers"] or not part.get("more"):
+                return transfers
 
     def cancel_transfer(self, id: int) -> None:
         """Ends a transfer; the app is not told of its end."""

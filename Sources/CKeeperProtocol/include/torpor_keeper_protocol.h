@@ -22,8 +22,10 @@
 //      upgrade starts the old torpord again.
 //      Later additions: OWN_IPC and LOG_DENIALS in LAUNCH, if WELCOME says that the keeper supports them; an older
 //      keeper launches without them
+//   4  many records in one TABLE, each with how many of the descriptors are its. A torpord that is refused says HELLO
+//      with the version before
 
-#define TORPOR_KEEPER_PROTOCOL_VERSION 3u
+#define TORPOR_KEEPER_PROTOCOL_VERSION 4u
 #define TORPOR_KEEPER_OLDEST_VERSION 2u   // the oldest torpord that this keeper serves
 
 #define TORPOR_KEEPER_SLOTS 16384u
@@ -66,8 +68,9 @@ enum torpor_keeper_type {
 
     // from the keeper
     TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the watchdog
-    TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record, pidfd: one for each living process
-    TORPOR_KEEPER_TABLE_END = 103,      // torpor_keeper_number: count of TABLE messages
+    // TABLE: a record for each living process, of as many as fit, and their pidfds. Before version 4, one in a message.
+    TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record …, pidfds
+    TORPOR_KEEPER_TABLE_END = 103,      // torpor_keeper_number: count of records in TABLE messages
     TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd; id 0: TABLE reported it as LAUNCHING
     TORPOR_KEEPER_LAUNCH_FAILED = 105,  // torpor_keeper_failure
     TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
@@ -284,7 +287,7 @@ struct torpor_keeper_table {
 struct torpor_keeper_record {
     struct torpor_keeper_header header;
     uint32_t slot;
-    uint32_t reserved;
+    uint32_t descriptors;     // in TABLE since version 4: how many of the message's descriptors are this record's
     struct torpor_keeper_slot record;
 };
 

@@ -51,9 +51,18 @@ extern const int tlx_madv_cold, tlx_madv_pageout;
 /// Calls recvmsg(2) with control messages, because Swift cannot import the CMSG macros. Never blocks (MSG_DONTWAIT).
 /// Received descriptors are close-on-exec. Accepts up to *fd_count descriptors, closes further ones, and sets *fd_count
 /// to the number that it accepted. Sets credentials->uid to ~0 if the message has no credentials. In *truncated, bit 0
-/// means that data was truncated, bit 1 that control data was.
+/// means that data was truncated, bit 1 that control data was. *nanoseconds is set to the time at which a datagram was
+/// sent, if the socket has SO_TIMESTAMPNS; must be NULL if not.
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
-                    int *truncated, int peek);
+                    int *truncated, int64_t *nanoseconds, int peek);
+/// Sets SO_TIMESTAMPNS.
+int tlx_stamp(int fd);
+/// Reads from a stream socket; 0 at its end. If descriptors were sent with the next data, reads nothing, and sets
+/// *has_descriptors: they would be closed, which may block. Never blocks.
+ssize_t tlx_read_plain(int fd, void *buffer, size_t size, int *has_descriptors);
+/// Makes data that is sent out of band (MSG_OOB) be read in its order. Otherwise the kernel drops it with its
+/// descriptors when it is read past, and MSG_PEEK does not show it.
+int tlx_read_urgent_inline(int fd);
 /// Discards the next datagram, and closes the descriptors that came with it.
 int tlx_drop(int fd);
 /// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms, so that a call such as close(2)

@@ -40,7 +40,7 @@ public struct ConfigurationDiff: Sendable, Hashable {
                 apps.append(App(name: app.name, kind: .added))
                 continue
             }
-            let changes = AppKeyEffects.all.flatMap { $0.changes(was, app) }
+            let changes = Self.changes(was, app)
             if !changes.isEmpty { apps.append(App(name: app.name, kind: .changed, changes: changes)) }
         }
         for app in old.apps where !after.contains(app.name) { apps.append(App(name: app.name, kind: .removed)) }
@@ -48,6 +48,11 @@ public struct ConfigurationDiff: Sendable, Hashable {
             $0.changes(old.supervisor, new.supervisor, prefix: "supervisor.")
         }
         supervisor += Self.policies(old.policies, new.policies)
+    }
+
+    /// The keys that differ between two specifications of an app, sorted by name.
+    public static func changes(_ old: AppSpecification, _ new: AppSpecification) -> [KeyChange] {
+        AppKeyEffects.all.flatMap { $0.changes(old, new) }
     }
 
     /// Adds a changed key to an app that both configurations contain.

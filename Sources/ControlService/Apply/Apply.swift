@@ -22,6 +22,7 @@ struct Apply {
     ///   - launchOnly: the names of the apps among `outdated` that have all values of `new` that need a restart.
     ///   - takenBack: the names of the apps among `outdated` that were launched with the same launch settings as those
     ///     in `new`. The apply brings these apps up to date without a restart.
+    ///   - environments: the names of the running apps whose `environment_file` has changed since their launch.
     ///   - obstacles: why apps could not be launched with `new`, by name. If such an app runs, it is not restarted.
     init(
         _ request: ApplyRequest,
@@ -30,6 +31,7 @@ struct Apply {
         outdated: Set<String> = [],
         launchOnly: Set<String> = [],
         takenBack: Set<String> = [],
+        environments: Set<String> = [],
         obstacles: [String: String] = [:]
     ) {
         self.request = request
@@ -52,6 +54,15 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             let effect = launchOnly.contains(app.name) ? KeyEffect.launch : .restart
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: effect), to: app.name)
+        }
+        for app in new.apps where environments.contains(app.name) {
+            let name = "environment_file"
+            let isNamed = diff.apps.contains { $0.name == app.name && $0.changes.contains { $0.key == name } }
+            guard !isNamed, !app.environmentFiles.isEmpty else { continue }
+            diff.add(
+                KeyChange(key: name, old: "as at its launch", new: Self.changedSince, effect: .restart),
+                to: app.name
+            )
         }
         // In the diff, count a scene as removed if its template was removed, and as added if its template was added
         // again.
@@ -143,6 +154,37 @@ struct Apply {
     /// What apps that are removed lose with it, by name: `2 settings and 1 message`. Apps that have nothing are left out.
     var belongings: [String: String] = [:]
 
+    /// The changes, by app and key, that an earlier apply brought, and that still wait for the app's next launch.
+    private(set) var pending: [String: Set<String>] = [:]
+
+    /// Finds out which changes are ``pending``: those in which the configuration applied last is as the new one.
+    mutating func notePending(since last: TorporConfiguration) {
+        let waiting = diff.apps.filter { $0.kind == .changed && $0.changes.contains { $0.effect != .live } }
+        guard !waiting.isEmpty else { return }
+        let names = Set(waiting.map(\.name))
+        let before = Dictionary(
+            last.apps.filter { names.contains($0.name) }.map { ($0.name, $0) },
+            uniquingKeysWith: { $1 }
+        )
+        let after = Dictionary(
+            new.apps.filter { names.contains($0.name) }.map { ($0.name, $0) },
+            uniquingKeysWith: { $1 }
+        )
+        for app in waiting {
+            guard let was = before[app.name], let now = after[app.name] else { continue }
+            let fresh = Set(was == now ? [] : ConfigurationDiff.changes(was, now).map(\.key))
+            pending[app.name] = Set(
+                app.changes.filter {
+                    $0.effect != .live && !fresh.contains($0.key) && $0.key != Self.unknownKey
+                        && $0.new != Self.changedSince
+                }.map(\.key)
+            )
+        }
+    }
+
+    /// The new value of `environment_file` in a diff, if the configuration is the same and the files are not.
+    private static let changedSince = "changed since"
+
     /// What the apply does to one app.
     struct Entry {
         var name: String
@@ -161,6 +203,8 @@ struct Apply {
         var isDown = false
         /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
+        /// The keys whose changes an earlier apply brought, as in ``Apply/pending``.
+        var pending: Set<String> = []
         /// What the app loses if it is removed, as in ``Apply/belongings``.
         var belongings: String?
         /// Why the running app is not restarted although the request wants it; otherwise nil.
@@ -174,6 +218,12 @@ struct Apply {
         /// Whether `torpor apply --restart` restarts or launches the app after a change that takes effect only at a
         /// launch.
         var mayBeReplaced: Bool { isAlive || (isDown && launch != .onDemand) }
+
+        /// Whether this apply brings the app nothing new, and does nothing to it.
+        var isAsBefore: Bool {
+            guard let change, change.kind == .changed, !isReplaced, obstacle == nil, scene == nil else { return false }
+            return change.changes.allSatisfy { pending.contains($0.key) }
+        }
 
         /// Whether the apply may have bound other sockets for the app.
         var hasNewSockets: Bool {

@@ -88,16 +88,19 @@ extension Apply.Entry {
 
     private func changed(isPublic: Bool, restart: String) -> String {
         var parts: [String] = []
-        func list(_ effect: KeyEffect) -> String? {
-            let changes = (change?.changes ?? []).filter { $0.effect == effect }
+        func list(_ effect: KeyEffect, isPending: Bool? = nil) -> String? {
+            let changes = (change?.changes ?? []).filter {
+                $0.effect == effect && isPending ?? pending.contains($0.key) == pending.contains($0.key)
+            }
             guard !changes.isEmpty else { return nil }
             return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
         }
         // If a change is too long to show, its text ends with the word "changed" already: do not say it twice.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
-        if let launch = list(.launch) {
+        if let launch = list(.launch, isPending: false) {
             parts.append((launch.hasPrefix("changed ") ? launch : "changed " + launch) + " (from the next launch on)")
         }
+        if let waiting = list(.launch, isPending: true) { parts.append("the next launch brings \(waiting)") }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
         return parts.joined(separator: "; ")
     }

@@ -113,10 +113,12 @@ extension ControlService {
         // `torpor health` asks for the apps next.
         supervisor.wakes.sockets.seekLostFiles()
         configurationComparison.ask(supervisor.configuration.sources) { [weak self] isDifferent in
-            guard let self else { return }
-            var info = self.info
-            info.configurationDiffers = isDifferent
-            reply.send(info.json)
+            self?.whenLossesAreKnown { [weak self] in
+                guard let self else { return }
+                var info = self.info
+                info.configurationDiffers = isDifferent
+                reply.send(info.json)
+            }
         }
     }
 }

@@ -49,19 +49,30 @@ extension ControlService {
 
     private func readAndApply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         configurationReads.ask(ConfigurationPlace(replacing: supervisor.configuration)) { [weak self] result in
-            self?.findObstacles(request, result) { [weak self] obstacles in
-                guard let self else { return }
-                // Another configuration came into force since this one was read. Read the files again, because this one
-                // may be older.
-                guard let obstacles else { return self.readAndApply(request, by: name, reply) }
-                let trouble = self.apply(request, result, by: name, reply, obstacles: obstacles)
-                if !request.diff {
-                    self.supervisor.recovery.readsConfiguration = false
-                    self.supervisor.service.reloaded(trouble: trouble)
+            self?.findChangedEnvironments { [weak self] changed in
+                self?.findObstacles(request, result, changed) { [weak self] obstacles in
+                    guard let self else { return }
+                    // Another configuration came into force since this one was read. Read the files again, because this
+                    // one may be older.
+                    guard let obstacles else { return self.readAndApply(request, by: name, reply) }
+                    let found = Found(environments: changed, obstacles: obstacles)
+                    let trouble = self.apply(request, result, by: name, reply, found)
+                    if !request.diff {
+                        self.supervisor.recovery.readsConfiguration = false
+                        self.supervisor.service.reloaded(trouble: trouble)
+                    }
+                    self.supervisor.rest.soon()
                 }
-                self.supervisor.rest.soon()
             }
         }
+    }
+
+    /// What was found out about the apps before an apply, beside the configuration.
+    struct Found {
+        /// The running apps whose `environment_file` has other contents than at their launch.
+        var environments: Set<String> = []
+        /// Why running apps could not be launched again, by name.
+        var obstacles: [String: String] = [:]
     }
 
     package func take(bundle: String, by asker: String, _ completion: @escaping () -> Void) {
@@ -82,8 +93,8 @@ extension ControlService {
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
         _ reply: Reply?,
-        isFromDisk: Bool = true,
-        obstacles: [String: String] = [:]
+        _ found: Found = Found(),
+        isFromDisk: Bool = true
     ) -> String? {
         // Check again, because a reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
@@ -104,7 +115,7 @@ extension ControlService {
             }
             new.configuration = completed(new.configuration)
             do throws(Selection.Unknown) {
-                let applied = changes(request, new.configuration, obstacles)
+                let applied = changes(request, new.configuration, found)
                 let chosen = try applied.chosen()
                 if request.diff {
                     let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
@@ -298,6 +309,7 @@ extension ControlService {
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
             entry.belongings = applied.belongings[change.name]
+            entry.pending = applied.pending[change.name] ?? []
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
@@ -332,6 +344,7 @@ extension ControlService {
 
     private func tell(_ applied: Apply, _ entries: [Apply.Entry], by name: String) {
         for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
+        let entries = entries.filter { !$0.isAsBefore }
         for entry in entries {
             let text = entry.text(isWaiting: false)
             note(apps[entry.id], .reconfigured, text: text, reason: name)

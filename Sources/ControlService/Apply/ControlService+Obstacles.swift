@@ -16,19 +16,35 @@ extension ControlService {
     /// directory does not delay it any longer: if a launch then fails, the launch reports why.
     private static let patience = Duration.seconds(5)
 
+    /// The longest time that an apply waits for the files of `environment_file`.
+    private static let environmentPatience = Duration.seconds(2)
+
+    /// Finds out which running apps have an `environment_file` with other contents than at their launch; none if the
+    /// disk does not answer in time.
+    func findChangedEnvironments(_ then: @escaping (Set<String>) -> Void) {
+        var launched: [String: EnvironmentAtLaunch] = [:]
+        for app in apps where coordinator.machine(app.id).isAlive { launched[app.name] = app.environmentAtLaunch }
+        guard !launched.isEmpty else { return then([]) }
+        let answer = Once(then)
+        environmentReads.ask(launched) { answer.give($0) }
+        answer.timer = try? loop.timer { answer.give([]) }
+        answer.timer?.arm(after: Self.environmentPatience)
+    }
+
     /// Finds out which running apps could not be launched again with the new configuration; the apply leaves them
     /// running. Calls `then` with the reason for each such app, by name, or with nil if another configuration came into
     /// force in between.
     func findObstacles(
         _ request: ApplyRequest,
         _ result: ConfigurationRead,
+        _ environments: Set<String>,
         _ then: @escaping ([String: String]?) -> Void
     ) {
         guard request.restart, !request.diff, applyRefusal == nil, case .success(let new) = result else {
             return then([:])
         }
         let configuration = completed(new.configuration)
-        let applied = changes(request, configuration, [:])
+        let applied = changes(request, configuration, Found(environments: environments))
         guard let chosen = try? applied.chosen() else { return then([:]) }
         let ended = configuration.apps.filter { app in
             guard let id = coordinator.id(of: app.name) else { return false }
@@ -76,7 +92,7 @@ extension ControlService {
     }
 
     /// What an apply of the new configuration changes.
-    func changes(_ request: ApplyRequest, _ new: TorporConfiguration, _ obstacles: [String: String]) -> Apply {
+    func changes(_ request: ApplyRequest, _ new: TorporConfiguration, _ found: Found) -> Apply {
         let outdated = Set(apps.filter { $0.recoveredDigest != nil }.map(\.name))
         let back = new.apps.filter { next in
             outdated.contains(next.name)
@@ -93,12 +109,14 @@ extension ControlService {
             outdated: outdated,
             launchOnly: Set(launchOnly.map(\.name)),
             takenBack: Set(back.map(\.name)),
-            obstacles: obstacles
+            environments: found.environments,
+            obstacles: found.obstacles
         )
         for change in apply.diff.apps where change.kind == .removed {
             guard let id = coordinator.id(of: change.name), apps[id].specification.scene == nil else { continue }
             apply.belongings[change.name] = belongings(of: apps[id])
         }
+        apply.notePending(since: supervisor.configuration)
         return apply
     }
 

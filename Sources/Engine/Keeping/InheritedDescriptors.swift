@@ -75,6 +75,8 @@ package enum DescriptorName {
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.
     package static func node(of name: String) -> String? { name.hasPrefix("node/") ? String(name.dropFirst(4)) : nil }
+    /// The name of a user's connection that torpor-keeper closes last, because descriptors wait in its queue.
+    package static func discard(_ uid: UInt32) -> String { "discard/\(uid)" }
     package static func notify(_ app: String) -> String { "app/\(app)/notify" }
     package static func channel(_ app: String) -> String { "app/\(app)/app" }
     package static func output(_ app: String) -> String { "app/\(app)/output" }
@@ -86,7 +88,7 @@ package enum DescriptorName {
     /// The prefix of the names of all descriptors that an app stored (FDSTORE=1).
     package static func store(_ app: String) -> String { "store/\(app)/" }
     /// The app that stored the descriptor with this name; nil if no app did.
-    static func appOfStore(_ name: String) -> String? {
+    package static func appOfStore(_ name: String) -> String? {
         guard name.utf8.starts(with: "store/".utf8) else { return nil }
         return String(name.dropFirst(6).prefix { $0 != "/" })
     }

@@ -30,6 +30,16 @@ extension ListeningSockets {
         }
     }
 
+    /// What to add to an address in use while the app runs: a program that listened by itself until its configuration
+    /// got `sockets` still does, until it is launched again.
+    func ownListener(_ failure: BindFailure, _ app: AppRuntime) -> String {
+        guard failure.stage == .bind, failure.errno == .addressInUse, coordinator.machine(app.id).isAlive else {
+            return ""
+        }
+        return "; if \(app.name) itself listens there, since it was launched without this socket, ‘torpor restart "
+            + "\(app.name)’ gives it over"
+    }
+
     /// Gives the socket of an app that has left to the app that takes its place and has an equal socket, so that the
     /// connections in its queue are not lost. Returns false if there is no such app of the same user: a process of
     /// another user may have kept the socket, and would accept the connections of the app that gets it.

@@ -162,7 +162,9 @@ extension ListeningSockets {
     /// launch the app only after the delay of a restart, which grows with each such run.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard let set = sets[app.id], let run = set.unserved.run else { return }
-        guard !isOver(run, of: set.app), !run.hasServed() else { return forgetUnserved(set) }
+        // What was never launched has accepted nothing, and may not even have got its sockets.
+        let neverRan = ending.reason == .launchFailed
+        guard neverRan || !isOver(run, of: set.app) && !run.hasServed() else { return forgetUnserved(set) }
         stopCounting(set)
         set.unserved.run = nil
         // Do not count an end that was requested: the requester knows why the connection was not served. While torpord
@@ -173,7 +175,7 @@ extension ListeningSockets {
         set.unserved.socket = run.socket
         set.unserved.count += 1
         let attempt = set.unserved.count - SocketSet.Unserved.tolerated - 1
-        guard attempt >= 0, run.isCounted else { return }
+        guard attempt >= 0, run.isCounted || neverRan else { return }
         let delay = app.specification.rules.backoff.delay(attempt: attempt)
         let until = now + delay
         set.unserved.until = until

@@ -187,7 +187,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             if let set = sets[app.id] { withhold(set, isForLaunch: isForLaunch) }
             return true
         } catch {
-            socket.trouble = error.sentence(socket.specification.plan)
+            socket.trouble = error.sentence(socket.specification.plan) + ownListener(error, app)
             tellTrouble(socket, of: app)
             return false
         }

@@ -16,14 +16,17 @@ extension File {
 
     /// The same for a path that is not in a `String`.
     ///
-    /// - Parameter size: the buffer's size in bytes. Content of up to half of it takes one read(2).
+    /// - Parameters:
+    ///   - directory: the open directory from which a relative path is found.
+    ///   - size: the buffer's size in bytes. Content of up to half of it takes one read(2).
     static func withKernelFile<T>(
         at path: UnsafePointer<CChar>,
+        in directory: Int32 = AT_FDCWD,
         limit: Int = 1 << 20,
         buffer size: Int = 4096,
         _ body: (UnsafeRawBufferPointer) -> T
     ) throws(Errno) -> T {
-        let raw = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+        let raw = try call { Glibc.openat(directory, path, O_RDONLY | O_CLOEXEC) }
         defer { Glibc.close(raw) }
         return try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) -> T in
             let count = try call { Glibc.read(raw, buffer.baseAddress, buffer.count) }

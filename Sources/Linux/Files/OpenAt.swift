@@ -17,6 +17,13 @@ extension File {
         return Descriptor(owning: try call { openat(directory, name, flags, mode_t(mode)) })
     }
 
+    /// The result of fstatat(2): the status of a name in an open directory. Symlinks are followed.
+    static func status(_ name: String, in directory: Int32) throws(Errno) -> FileStatus {
+        var raw = stat()
+        try call { fstatat(directory, name, &raw, 0) }
+        return FileStatus(raw)
+    }
+
     /// Renames within an open directory, replacing the target.
     public static func rename(_ name: String, to other: String, in directory: Int32) throws(Errno) {
         try call { renameat(directory, name, directory, other) }

@@ -54,16 +54,22 @@ public enum Cgroup {
 
     /// The cgroups directly below a cgroup. Most cgroups have none; the directory's link count shows this without a
     /// stat(2) of each file. Leaves out the cgroups whose paths are in `known`.
-    public static func children(_ path: String, except known: Set<String> = []) -> [String] {
-        guard let links = try? File.status(path).links, links != 2 else { return [] }
+    public static func children(
+        _ path: String,
+        except known: Set<String> = [],
+        from folder: CgroupFolder? = nil
+    ) -> [String] {
+        let place = CgroupFolder.place(of: "", in: path, from: folder)
+        guard let links = try? File.status(place.path, in: place.directory).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
             !known.contains($0) && (try? File.status($0, followLinks: false).kind) == .directory
         }
     }
 
     /// The processes of a cgroup and of all cgroups below it. Zombies are not listed.
-    public static func procs(_ path: String) throws(Errno) -> [Int32] {
-        var result = try File.withKernelFile(path + "/cgroup.procs", limit: 1 << 24) { bytes in
+    public static func procs(_ path: String, from folder: CgroupFolder? = nil) throws(Errno) -> [Int32] {
+        let place = CgroupFolder.place(of: "/cgroup.procs", in: path, from: folder)
+        var result = try File.withKernelFile(at: place.path, in: place.directory, limit: 1 << 24) { bytes in
             var pids: [Int32] = []
             var number: Int32 = 0
             for byte in bytes {
@@ -76,7 +82,7 @@ public enum Cgroup {
             }
             return pids
         }
-        for child in children(path) { result += (try? procs(child)) ?? [] }
+        for child in children(path, from: folder) { result += (try? procs(child)) ?? [] }
         return result
     }
 
@@ -212,16 +218,23 @@ public enum Cgroup {
     }
 
     /// Reads a file with one number, such as `memory.current`; nil if the file is missing or contains `max`.
-    public static func number(_ path: String, _ file: String) -> UInt64? {
-        let found = try? File.withKernelFile(path + "/" + file) { bytes in
+    public static func number(_ path: String, _ file: String, from folder: CgroupFolder? = nil) -> UInt64? {
+        let place = CgroupFolder.place(of: "/" + file, in: path, from: folder)
+        let found = try? File.withKernelFile(at: place.path, in: place.directory) { bytes in
             number(bytes.prefix { $0 != UInt8(ascii: "\n") })
         }
         return found ?? nil
     }
 
     /// Reads the value of one key from a file with a key and a value on each line, such as `usage_usec` in `cpu.stat`.
-    public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
-        let found = try? File.withKernelFile(path + "/" + file) { bytes -> UInt64? in
+    public static func value(
+        _ path: String,
+        _ file: String,
+        key: String,
+        from folder: CgroupFolder? = nil
+    ) -> UInt64? {
+        let place = CgroupFolder.place(of: "/" + file, in: path, from: folder)
+        let found = try? File.withKernelFile(at: place.path, in: place.directory) { bytes -> UInt64? in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex

@@ -32,6 +32,8 @@ public struct ProcessStat: Hashable, Sendable {
     public var residentPages: UInt64
     /// The number of threads.
     public var threads: Int32
+    /// The processor on which the process runs or waits to run, or ran last; -1 if the file does not say it.
+    public var processor: Int32
     /// The name of the process, at most 15 bytes.
     public var comm: String
 
@@ -100,8 +102,12 @@ public struct ProcessStat: Hashable, Sendable {
         startTime = next()
         skip(1)
         residentPages = next()
+        let hasAll = !isShort
+        // Field 39. What has been cut off before it is still a process.
+        skip(14)
+        processor = index < count ? Int32(truncatingIfNeeded: next()) : -1
         comm = String(wire: bytes[(open + 1)..<close])
-        if isShort { return nil }
+        if !hasAll { return nil }
     }
 
     /// The kernel's buffer for the name of a process, in bytes (`proc_task_name`). Names of the kernel's own threads

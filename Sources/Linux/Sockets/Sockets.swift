@@ -23,6 +23,8 @@ public struct ReceivedMessage {
     public var descriptors: [Descriptor]
     /// The sender; nil unless the receiving socket has SO_PASSCRED.
     public var sender: PeerCredentials?
+    /// When it was sent, in nanoseconds since 1970; nil unless that was asked for.
+    public var sent: Int64?
     /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
     /// Whether descriptors were lost (MSG_CTRUNC), because more were sent than requested or because this process is out
@@ -68,14 +70,18 @@ public enum Sockets {
     }
 
     /// Creates a non-blocking Unix stream (or sequenced-packet) socket that listens at `path`. An old socket file at
-    /// that path is removed first. `@name` stands for an abstract socket.
+    /// that path is removed first. `@name` stands for an abstract socket. `refusingDescriptors`: see
+    /// ``refuseDescriptors(_:)``.
     public static func listen(
         path: String,
         kind: Kind = .stream,
         mode: UInt32 = 0o666,
-        backlog: Int32 = 128
+        backlog: Int32 = 128,
+        refusingDescriptors: Bool = false
     ) throws(Errno) -> Descriptor {
         let socket = try unix(kind, nonBlocking: true)
+        // The kernel supports this only since Linux 6.16.
+        if refusingDescriptors { try? refuseDescriptors(socket.raw) }
         try bind(socket, to: path, mode: mode)
         try call { Glibc.listen(socket.raw, backlog) }
         return socket
@@ -121,12 +127,20 @@ public enum Sockets {
         return socket
     }
 
+    /// Connects to a Unix socket, and closes the connection at once. Throws EAGAIN if the listener's backlog is full.
+    public static func connectBriefly(path: String, kind: Kind = .stream) throws(Errno) {
+        let socket = try unix(kind, nonBlocking: true)
+        // So that the listener can send no descriptor that would have to be closed here.
+        if kind == .stream { try shutdownReading(socket.raw) }
+        _ = try socket.withRaw { raw throws(Errno) in try call { tlx_unix_connect(raw, path, path.utf8.count) } }
+    }
+
     /// Whether a process serves the Unix socket at a path. The file alone does not show that, because it remains after
     /// the socket is closed. So this function connects and closes the connection at once, which the serving process
     /// sees.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
-            _ = try connect(path: path, kind: kind, nonBlocking: true)
+            try connectBriefly(path: path, kind: kind)
             return true
         } catch {
             // EAGAIN means that the listener's backlog is full, so a process serves the socket.
@@ -176,32 +190,37 @@ public enum Sockets {
 
     /// Receives one message through a scratch buffer that many sockets can share; the result has its own copy of the
     /// bytes. With `leaving`, the message stays in the queue (MSG_PEEK), and the received descriptors are duplicates.
-    /// Call ``drop(_:)`` to remove the message.
+    /// Call ``drop(_:)`` to remove the message. `stamped`: whether ``stampDatagrams(_:)`` was called for the socket.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
         maximumDescriptors: Int = mostDescriptors,
-        leaving: Bool = false
+        leaving: Bool = false,
+        stamped: Bool = false
     ) throws(Errno) -> ReceivedMessage? {
         var descriptors: [Descriptor] = []
         var credentials = tlx_credentials()
         var truncated: Int32 = 0
+        var nanoseconds: Int64 = 0
         let size = try withUnsafeTemporaryAllocation(of: Int32.self, capacity: maximumDescriptors) {
             numbers throws(Errno) -> Int? in
             var count = 0
             let size = try callUnlessBlocked {
                 count = numbers.count
-                return buffer.withUnsafeMutableBytes {
-                    tlx_receive(
-                        socket,
-                        $0.baseAddress,
-                        $0.count,
-                        numbers.baseAddress!,
-                        &count,
-                        &credentials,
-                        &truncated,
-                        leaving ? 1 : 0
-                    )
+                return buffer.withUnsafeMutableBytes { bytes in
+                    withUnsafeMutablePointer(to: &nanoseconds) { time in
+                        tlx_receive(
+                            socket,
+                            bytes.baseAddress,
+                            bytes.count,
+                            numbers.baseAddress!,
+                            &count,
+                            &credentials,
+                            &truncated,
+                            stamped ? time : nil,
+                            leaving ? 1 : 0
+                        )
+                    }
                 }
             }
             if size != nil { descriptors = numbers[..<count].map(Descriptor.init(owning:)) }
@@ -214,10 +233,15 @@ public enum Sockets {
             descriptors: descriptors,
             sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
+            sent: stamped ? nanoseconds : nil,
             dataTruncated: truncated & 1 != 0,
             controlTruncated: truncated & 2 != 0
         )
     }
+
+    /// Has the kernel record when each datagram to this socket is sent. Two datagrams that are otherwise equal have
+    /// different times.
+    public static func stampDatagrams(_ socket: Int32) throws(Errno) { try call { tlx_stamp(socket) } }
 
     /// Discards the next datagram, if there is one.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
@@ -253,15 +277,10 @@ public enum Sockets {
         return try callUnlessBlocked { recv(socket, buffer.baseAddress, buffer.count, flags) }
     }
 
-    private static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
+    static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
         var value = value
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
-
-    /// Makes a Unix socket, and the connections that it accepts, refuse descriptors, so that a sender gets EPERM.
-    /// Without this, a peer could send a socket with SO_LINGER and unsent data, and this process would block when it
-    /// closes that socket or discards the message. Throws ENOPROTOOPT before Linux 6.16.
-    public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
     /// Makes close(2) reset the connection, so that neither end keeps it in TIME_WAIT (SO_LINGER with zero time).
     public static func resetOnClose(_ socket: Int32) throws(Errno) {

@@ -96,12 +96,17 @@ final class AppChannel {
 
     /// Removes mail that was not sent yet from the queue, and returns the numbers of that mail. The messages behind it
     /// get new numbers. No number is used again, because an earlier connection of the delegate may have got it.
-    func removeUnsentMail() -> [Int64] {
-        guard let sent = delegate?.sent, let first = queue.firstIndex(where: { $0.mail != nil && $0.id > sent }) else {
-            return []
+    ///
+    /// - Parameter only: the number of the one piece of mail to remove; nil for all, if there is a delegate.
+    func removeUnsentMail(only: Int64? = nil) -> [Int64] {
+        guard let sent = delegate?.sent ?? only.map({ _ in 0 }) else { return [] }
+        func isRemoved(_ outgoing: Outgoing) -> Bool {
+            guard let mail = outgoing.mail, outgoing.id > sent else { return false }
+            return only == nil || mail == only
         }
-        let mail = queue[first...].compactMap(\.mail)
-        queue.removeAll { $0.mail != nil && $0.id > sent }
+        guard let first = queue.firstIndex(where: isRemoved) else { return [] }
+        let mail = queue[first...].filter(isRemoved).compactMap(\.mail)
+        queue.removeAll(where: isRemoved)
         for index in first..<queue.count {
             lastID &+= 1
             queue[index].id = lastID

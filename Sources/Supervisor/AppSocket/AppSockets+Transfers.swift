@@ -17,11 +17,11 @@ extension AppSockets {
                 case .failure(let problem): Self.refuse(problem, reply)
                 }
             }
-        case .transfers(let session):
+        case .transfers(let session, let after):
             supervisor.persistence.whenLoaded {
-                reply.send([
-                    "transfers": .array(transfers.infos(of: [app], session: session, withFeeds: false).map(\.json))
-                ])
+                let infos = transfers.infos(of: [app], session: session, withFeeds: false)
+                let rest = infos.filter { $0.id > after ?? .min }
+                reply.send(BoundedReply.part("transfers", rest.map(\.json)))
             }
         case .cancelTransfer(let id):
             supervisor.persistence.whenLoaded {

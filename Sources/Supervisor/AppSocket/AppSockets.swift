@@ -25,7 +25,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         limits: AppSockets.limits
     )
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        service.discard = { [unowned(unsafe) supervisor] connection, uid in supervisor.discard(connection, of: uid) }
+    }
 
     func ended(_ app: AppRuntime, _ ending: Ending) {
         app.channel = nil
@@ -63,12 +66,11 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
-        let isThere = held != nil && File.exists(place.text)
         do throws(VarlinkServerError) {
             let server = try VarlinkServer(
                 loop: loop,
                 path: place,
-                taking: isThere ? held : nil,
+                taking: held,
                 service: service,
                 mode: 0o600,
                 owner: user.map { (uid: $0.uid, gid: $0.gid) },
@@ -78,7 +80,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             // since the peer cannot be checked.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
-            if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
+            if held == nil { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
         } catch {
             throw LaunchError(error.description)
         }

@@ -121,19 +121,22 @@ extension AppSockets {
         let bytes = readLedger(of: app)
         let ledger = bytes.isEmpty ? nil : ChannelLedger(bytes)
         app.ledger = bytes.isEmpty ? nil : bytes
-        let machine = coordinator.machine(app.id)
-        let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
+        let incarnation = coordinator[app.id].incarnation
+        let isSame = ledger?.incarnation == incarnation && coordinator[app.id].isAlive
         // Earlier versions of torpord stored a URL in the ledger: put it into the mailbox.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
         // The ledger is written before the record. So if the ledger is of a later launch than the record, torpord died
         // before it recorded that launch, and that launch is over.
-        if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
-            let isOver = ledger.incarnation > machine.incarnation
+        if let ledger, ledger.incarnation >= incarnation, !ledger.scenes.isEmpty {
+            let isOver = ledger.incarnation > incarnation
             supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)
         }
-        guard machine.isAlive, record.lastID > 0 || !tasks.isEmpty || machine.hasDelegate else { return }
+        guard coordinator[app.id].isAlive, record.lastID > 0 || !tasks.isEmpty || coordinator[app.id].hasDelegate else {
+            return
+        }
+        let machine = coordinator.machine(app.id)
         let channel = channel(of: app)
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID

@@ -18,9 +18,10 @@ import Varlink
 extension Supervisor {
     package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
-            keeper.forget(record)
+            launcher.keepExit(of: record)
             return completion(record.status ?? .exited(255))
         }
+        if launcher.foundEnded(record) { return }
         guard let id = coordinator.id(of: record.app), !takeover.leftOverExited(pid: record.pid), !record.isHelper,
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }

@@ -70,10 +70,12 @@ extension Supervisor {
     ///
     /// - Parameter isGone: whether no process of the app was found.
     func endStaleOwnership(of app: AppRuntime, isGone: Bool) {
-        let machine = coordinator.machine(app.id)
         // Leave the ownership of a running app alone. If the ownership's time is over, it ends in the first turn of the
         // event loop.
-        guard machine.ownership != .none, machine.rules.owner == .external, isGone else { return }
+        guard isGone, coordinator[app.id].ownership != .none, coordinator[app.id].rules.owner == .external else {
+            return
+        }
+        let machine = coordinator.machine(app.id)
         if machine.isOwnershipOver(at: loop.now) {
             coordinator.disownUnseen(app.id, now: loop.now)
             return note(

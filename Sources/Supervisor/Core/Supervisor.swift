@@ -203,7 +203,10 @@ package final class Supervisor: Room {
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onHoldRefused = { [weak self] name, error in
             self?.log.warning("the keeper cannot hold \(name): \(error)")
-            if error == .resourceBusy { self?.notifySockets.pauseStores() }
+            guard let self, error == .resourceBusy, let app = DescriptorName.appOfStore(name),
+                let id = self.coordinator.id(of: app)
+            else { return }
+            self.notifySockets.pauseStore(of: self.apps[id])
         }
         keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
         keeper.onLaunched = { [weak self] in self?.takeover.launchedForPredecessor($0, $1, $2) }
@@ -265,6 +268,7 @@ package final class Supervisor: Room {
         forgetDirectories()
         inForce.begin()
         runtimeRepair.begin()
+        appSockets.renewLost()
         keeper.settled()
         service.begin()
         store.releaseWrites()
@@ -343,13 +347,18 @@ package final class Supervisor: Room {
     private func cleanUp(status: Int32) {
         if let handsOver = shutdown.handsOver {
             clients?.close(leavingSocket: true)
+            for app in apps { app.server?.closeConnectionsBeforeExit() }
             keeper.handOver(replacingKeeper: handsOver == .withKeeper)
             return keeper.finishSending()
         }
         transfers.endHelpers()
         desktop.endHelper()
         if shutdown.isLeaving {
-            for app in apps { app.capture?.close() }
+            if !shutdown.isFinished { clients?.close(leavingSocket: true) }
+            for app in apps {
+                app.capture?.close()
+                app.server?.closeConnectionsBeforeExit()
+            }
             keeper.sayBye(status: 0, keepingParked: true)
             keeper.finishSending()
         }

@@ -16,6 +16,8 @@ import VarlinkServer
 package struct PersistedApp {
     /// The state that a user requested for the app; nil if no user has requested one: then the configuration decides.
     package var goalOfPerson: Goal?
+    /// Whether the last stop of the app, by a user or together with an app that it requires, ends with this boot.
+    package var isStoppedUntilBoot = false
     /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
@@ -56,13 +58,13 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private var absent: [String: StoreContents] = [:]
     /// Why nothing can be stored now; nil if storing works.
     package private(set) var trouble: String?
-    /// A sentence for users if the store's file was replaced, so that settings and requests of users may be lost;
-    /// otherwise nil.
-    package private(set) var loss: String?
+    /// Which files of the store were replaced lately, so that settings and requests of users may be lost.
+    package let losses: StoreLosses
 
     package init(_ supervisor: Supervisor, _ store: Store) {
         self.supervisor = supervisor
         self.store = store
+        losses = StoreLosses(supervisor.loop, store: supervisor.runtime.state + "/torpor.db")
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
@@ -165,6 +167,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
+        losses.look {}
         // An app with a recovery record has its history already; loading it again would duplicate it.
         let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
@@ -222,6 +225,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         )
         app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
+        if row.isStoppedUntilBoot { app.kept.isStoppedUntilBoot = true }
         if app.lastExit == nil {
             app.lastExit = row.lastExit.map {
                 LastExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at)
@@ -258,6 +262,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         }
         row.goal = kept.goalOfPerson?.rawValue
         row.isStopped = coordinator[app.id].isStopped
+        row.isStoppedUntilBoot = row.isStopped && kept.isStoppedUntilBoot
         row.isForceQuit = coordinator[app.id].isForceQuit
         row.isFailed = known.failed
         row.restarts = Int64(known.restarts)
@@ -339,9 +344,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             trouble = notice.description
             level = .error
         case .setAside, .setAsideNewer:
-            loss =
-                notice.description + "; what people had asked of apps, and their answers, may be lost: look through "
-                + "‘torpor list’ and ‘torpor permissions’"
+            if let file = notice.file { losses.add(file) }
             level = .warning
         case .otherMachine: level = .warning
         }

@@ -44,6 +44,9 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// Apps that have scenes inside.
     package var owners: [AppRuntime] { apps.filter { $0.specification.innerScenes != nil && $0.isListed } }
 
+    /// Whether there is any scene, connected or not. If not, a request names apps only.
+    package var hasSessions: Bool { !roster.sessions.isEmpty }
+
     /// The app with that name; nil if there is none, or if it shows no scenes in its process.
     package func owner(named name: String) -> AppRuntime? {
         coordinator.id(of: name).map { apps[$0] }.flatMap {

@@ -50,6 +50,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private unowned(unsafe) let supervisor: Supervisor
     private let callbacks: Callbacks
     private var socket: Descriptor?
+    /// The same, for reading.
+    private var stream: StrangerStream?
     private var source: IOSource?
     private var framer = MessageFramer(limit: longestMessage)
     private var outgoing: [UInt8] = []
@@ -172,6 +174,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     private func listen(to ours: Descriptor) throws(Errno) {
         try Descriptor.setNonBlocking(ours.raw)
+        // Possible only since Linux 6.16. The companion can have sent nothing yet, or an earlier torpord has set it.
+        stream = StrangerStream(ours, isRefusing: (try? Sockets.refuseDescriptors(ours.raw)) != nil)
         source = try supervisor.loop.watch(ours.raw, .readable) { [weak self] events in self?.happened(events) }
         socket = ours
     }
@@ -250,19 +254,21 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     }
 
     private func read() {
-        guard let socket else { return }
-        let bytes: [UInt8]?
+        guard let stream else { return }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.turn, alignment: 8)
+        defer { buffer.deallocate() }
         do throws(Errno) {
-            // A plain read closes descriptors that the companion may have sent with the data. Closing a socket may
-            // block, so `Promptly` limits how long this may take.
-            bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
+            switch try stream.read(into: buffer) {
+            case .nothing: return
+            // The companion has closed the socket. torpor-keeper reports its end, with the exit status.
+            case .bytes(0): return hangUp()
+            case .bytes(let count): framer.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            // torpor-keeper has the socket closed last, since that may block.
+            case .descriptors: return fail("sent descriptors, which are none of its reports")
+            }
         } catch {
             return fail("cannot be reached: \(error)")
         }
-        guard let bytes else { return }
-        // The companion has closed the socket. torpor-keeper reports its end, with the exit status.
-        guard !bytes.isEmpty else { return hangUp() }
-        framer.append(bytes)
         while !isOver, !isLeaving {
             let message: ArraySlice<UInt8>?
             do throws(MessageFramer.TooLong) { message = try framer.next() } catch {
@@ -315,8 +321,11 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         source?.cancel()
         source = nil
         patience = nil
-        if socket != nil { supervisor.release(place.heldName) }
-        socket = nil
+        let wasOpen = socket != nil
+        // First, so that torpord is not the last one that closes it.
+        socket?.close()
+        (socket, stream) = (nil, nil)
+        if wasOpen { supervisor.release(place.heldName) }
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
         pidfd = nil
         tree = nil

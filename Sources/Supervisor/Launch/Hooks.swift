@@ -22,6 +22,10 @@ final class HookRun {
     var missed: Duration?
     /// Why there is no timer for the running command's deadline; nil if there is one, or no deadline.
     var timerError: Errno?
+    /// The commands that continue if torpord is replaced; nil for commands that end with their torpord.
+    var kind: OutlivingCommand.Kind?
+    /// How many of the commands were begun before the one that runs next.
+    var begun = 0
     /// Called when the running command is killed, at its deadline for example: a command that hangs in the kernel ends
     /// much later, or never.
     var onKill: () -> Void = {}
@@ -50,17 +54,16 @@ final class HookRun {
 }
 
 extension Launcher {
-    /// The name of the commands that run when an app has ended.
-    static let afterStop = "after_stop"
-
     /// Runs the commands in order, and stops after the first command that fails. `completion` gets nil, or a sentence
     /// about the failure.
     func runHooks(
         _ app: AppRuntime,
         _ hooks: [HookCommand],
-        named names: String,
+        as kind: OutlivingCommand.Kind,
         _ completion: @escaping (String?) -> Void
     ) {
+        let names = kind.rawValue
+        let found = takeFoundCommand(of: app, kind, among: hooks.count)
         guard !hooks.isEmpty else { return completion(nil) }
         var hooks = hooks
         if !app.specification.declaredSettings.isEmpty {
@@ -73,8 +76,9 @@ extension Launcher {
             }
         }
         let run = HookRun(names: names, hooks, completion)
+        run.kind = kind
         app.hooks = run
-        nextHook(app, run)
+        if let found { resume(app, run, found) } else { nextHook(app, run) }
     }
 
     /// Runs one command, even if other commands run for the app. `completion` gets nil, or a sentence if the command
@@ -93,11 +97,12 @@ extension Launcher {
         return run
     }
 
-    private func nextHook(_ app: AppRuntime, _ run: HookRun) {
+    func nextHook(_ app: AppRuntime, _ run: HookRun) {
         guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was cancelled") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
         run.program = name
+        run.begun += 1
         run.timer = hook.deadline.flatMap { deadlineTimer(app, run, $0) }
         // Commands of `on_failure` must not run without a bound. The others belong to a launch or an ending.
         if run.names == FailureCommands.names, let error = run.timerError {
@@ -106,7 +111,10 @@ extension Launcher {
         }
         // `open_command` runs in the app's sandbox, because other programs choose the URLs that it gets.
         let isInside = run.names == "open_command"
-        runCommand(app, hook.command, isInside: isInside, variables: run.variables) { pidfd in
+        let number = run.kind.flatMap { kind in
+            OutlivingCommand(kind, index: run.begun - 1, of: coordinator.machine(app.id).incarnation)?.number
+        }
+        runCommand(app, hook.command, isInside: isInside, variables: run.variables, outliving: number) { pidfd in
             run.current = pidfd
             if run.isCancelled {
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
@@ -114,23 +122,29 @@ extension Launcher {
             }
             if let deadline = hook.deadline { run.timer?.arm(after: deadline) }
         } completion: { [weak self] status in
-            run.timer?.cancel()
-            run.current = nil
-            guard let self, !run.isOver else { return }
-            switch status {
-            case .success(.exited(0)) where !run.isCancelled: self.nextHook(app, run)
-            case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) \(run.cancellation)")
-            case .success(.exited(let code)):
-                self.finishHooks(app, run, "\(run.names) command \(name) failed with exit status \(code)")
-            case .success(.signaled(let signal, _)):
-                let why = run.isCancelled ? run.cancellation : "was killed by \(Signal.name(signal))"
-                self.finishHooks(app, run, "\(run.names) command \(name) \(why)")
-            case .failure(let trouble): self.finishHooks(app, run, "\(run.names): \(trouble)")
-            }
+            self?.ended(app, run, status)
         }
     }
 
-    private func deadlineTimer(_ app: AppRuntime, _ run: HookRun, _ deadline: Duration) -> TimerSource? {
+    /// Called when the running command has ended, or could not be run.
+    func ended(_ app: AppRuntime, _ run: HookRun, _ status: Result<ExitStatus, LaunchError>) {
+        run.timer?.cancel()
+        run.current = nil
+        guard !run.isOver else { return }
+        let name = run.program
+        switch status {
+        case .success(.exited(0)) where !run.isCancelled: nextHook(app, run)
+        case .success(.exited(0)): finishHooks(app, run, "\(run.names) command \(name) \(run.cancellation)")
+        case .success(.exited(let code)):
+            finishHooks(app, run, "\(run.names) command \(name) failed with exit status \(code)")
+        case .success(.signaled(let signal, _)):
+            let why = run.isCancelled ? run.cancellation : "was killed by \(Signal.name(signal))"
+            finishHooks(app, run, "\(run.names) command \(name) \(why)")
+        case .failure(let trouble): finishHooks(app, run, "\(run.names): \(trouble)")
+        }
+    }
+
+    func deadlineTimer(_ app: AppRuntime, _ run: HookRun, _ deadline: Duration) -> TimerSource? {
         do throws(Errno) {
             let timer = try loop.timer { [weak self, weak app] in
                 guard let self, let app else { return }
@@ -188,7 +202,7 @@ extension Launcher {
     /// Cancels the commands of `before_start` and the verification of a bundle, whichever is running. Commands of
     /// `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
-        guard let run = app.hooks, run.names == "before_start" || run.names == Self.bundle else { return }
+        guard let run = app.hooks, run.kind == .beforeStart || run.names == Self.bundle else { return }
         cancel(run, of: app)
     }
 
@@ -208,6 +222,9 @@ extension Launcher {
     /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `variables` take the place of those
     /// about the app's present run. `completion` gets the exit status, or why the command could not be run.
     ///
+    /// If torpord ends, torpor-keeper kills the command, unless `number` is given (``OutlivingCommand``): then the next
+    /// torpord finds the command by that number.
+    ///
     /// When the command has ended, processes that it has left running in its session are killed. If a check has a
     /// cgroup of its own, all processes in that cgroup are killed after the check.
     func runCommand(
@@ -217,6 +234,7 @@ extension Launcher {
         isCheck: Bool = false,
         isInside: Bool = false,
         variables: [String: String]? = nil,
+        outliving number: UInt32? = nil,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
@@ -230,6 +248,7 @@ extension Launcher {
                     isCheck: isCheck,
                     isInside: isInside,
                     variables: variables,
+                    outliving: number,
                     started: started,
                     completion: completion
                 )
@@ -256,6 +275,7 @@ extension Launcher {
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
                 var (plan, output) = try self.commandPlan(app, command, facts, variables)
+                if let number { (plan.incarnation, plan.isHelper) = (number, false) }
                 if facts.sandbox != nil {
                     plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
                 }
@@ -418,7 +438,7 @@ extension AppRuntime {
 
     /// The program of the `after_stop` command that runs, while no process of the app is left; nil if none runs.
     package var programAfterStop: String? {
-        guard let run = hooks, run.names == Launcher.afterStop else { return nil }
+        guard let run = hooks, run.kind == .afterStop else { return nil }
         return run.program
     }
 }

@@ -18,6 +18,8 @@ struct LaunchFacts: Sendable {
     var lostSockets: Set<SocketFile> = []
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
+    /// What a later look at the environment files is compared with; nil if the app has none.
+    var environment: EnvironmentAtLaunch?
     /// Why the files with the app's settings could not be written; nil if they were written, or if the app needs none.
     var settingsProblem: String?
     var executable: String
@@ -51,9 +53,7 @@ struct LaunchFacts: Sendable {
         let reader = account?.fileRights
         let variables: [String: String]
         do throws(EnvironmentFileError) {
-            variables = try EnvironmentFile.load(specification.environmentFiles) {
-                ConfigurationSystem.read($0, for: reader)
-            }
+            variables = try EnvironmentAtLaunch.read(specification.environmentFiles, reader)
         } catch {
             throw LaunchError(error.description)
         }
@@ -69,6 +69,8 @@ struct LaunchFacts: Sendable {
         return LaunchFacts(
             account: account,
             variables: variables,
+            environment: specification.environmentFiles.isEmpty
+                ? nil : EnvironmentAtLaunch(specification.environmentFiles, rights: reader, variables),
             executable: specification.container != nil
                 ? try Containers.program()
                 : try Executable.find(

@@ -149,10 +149,13 @@ extension Launcher {
     }
 
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchError) {
+        let directory = supervisor.runtime.directory(of: app)
         do throws(Errno) {
-            try File.makeDirectories(supervisor.runtime.directory(of: app))
+            // After the first launch it is there, and a look is cheaper than an attempt to make it.
+            let isThere = app.notifySocket != nil && (try? File.status(directory).kind) == .directory
+            if !isThere { try File.makeDirectories(directory) }
         } catch {
-            throw LaunchError("cannot make the directory \(supervisor.runtime.directory(of: app)): \(error)")
+            throw LaunchError("cannot make the directory \(directory): \(error)")
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {

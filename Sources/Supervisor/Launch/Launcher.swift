@@ -55,17 +55,24 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    package func ended(_ app: AppRuntime, _ ending: Ending) { trialEnded(app, ending) }
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        endFoundCommand(of: app)
+        trialEnded(app, ending)
+    }
 
     package func forget(_ app: AppRuntime) {}
 
     package func launch(_ app: AppRuntime, _ order: LaunchOrder) {
+        let (found, begun) = (app.run.foundCommand, app.run.launchedAt)
         app.run = Incarnation()
-        app.run.launchedAt = now
+        app.run.foundCommand = found
+        app.run.launchedAt = found == nil ? now : begun ?? now
         app.wasCutShort = nil
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
+        // An earlier torpord has prepared everything, and a command of `before_start` runs.
+        guard found == nil else { return runFirst(app, order) }
         guard app.specification.bundle != nil else { return prepareData(app, order) }
         // Verify the bundle first, because `first_launch` copies files of it into the data folders. To read all of the
         // bundle may take minutes, so `launchHeld` suspends the launch deadline.
@@ -115,11 +122,11 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// Runs the commands of `before_start`, then launches the app.
     private func runFirst(_ app: AppRuntime, _ order: LaunchOrder) {
         let first = app.specification.beforeStart
-        guard !first.isEmpty else { return launchMain(app, order) }
+        guard !first.isEmpty || app.run.foundCommand != nil else { return launchMain(app, order) }
         guard app.specification.declaredSettings.isEmpty || supervisor.persistence.isLoaded else {
             return supervisor.persistence.whenLoaded(continuation(of: app, order) { $0.runFirst(app, order) })
         }
-        runHooks(app, first, named: "before_start") { [weak self] failure in
+        runHooks(app, first, as: .beforeStart) { [weak self] failure in
             guard let self else { return }
             guard self.isLaunching(app, order), failure == nil else {
                 if let failure { self.launchRefused(app, failure) } else { self.deliver(.launchFailed, to: app.id) }
@@ -171,6 +178,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             switch result {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
+                app.environmentAtLaunch = facts.environment
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
                 self.withArchives(app, order, facts, specification)
@@ -288,6 +296,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             supervisor.shares.watchMemory(app)
             note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
+            forgetCommands(of: app)
             startProbe(app)
         case .failure(let failure):
             app.run.launchFailure = failure
@@ -479,19 +488,3 @@ extension Launcher {
         return (plan, output)
     }
 }
-
-/// Follows the output of an app.
-package protocol OutputFollower: AnyObject {
-    /// Called when the app's log may have new output.
-    func step()
-}
-
-extension AppRuntime {
-    /// The clients that follow the app's log. An app that has never run can have some too.
-    package var outputFollowers: [any OutputFollower] {
-        get { slots[OutputFollowersSlot.self, default: []] }
-        _modify { yield &slots[OutputFollowersSlot.self, default: []] }
-    }
-}
-
-private enum OutputFollowersSlot: Slot { typealias Value = [any OutputFollower] }

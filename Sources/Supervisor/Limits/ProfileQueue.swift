@@ -186,13 +186,13 @@ package final class Shares: ShellRoom, LifecycleObserver {
         profiles.addLater(app.id, loop) { [weak self] id in self?.repeatProfile(id) ?? .nothing }
     }
 
-    /// Applies a state's profile to an app as far as possible; returns what was done and what failed.
+    /// Applies a state's profile to an app as far as possible; returns what failed and, with `telling`, what was done.
     @discardableResult
-    package func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
+    package func give(_ app: AppRuntime, _ state: AppState, telling: Bool = false) -> ProfileReport {
         guard let tree = app.run.tree else { return ProfileReport() }
         let profile = app.specification.profile(in: state)
         var report = ProfileReport()
-        if profile != tree.profile { report = tree.apply(profile) }
+        if profile != tree.profile { report = tree.apply(profile, telling: telling) }
         setProfileState(app, state)
         supervisor.launcher.containers.watchEnd(of: app)
         for failure in report.failures where profiles.tells(failure) {
@@ -209,7 +209,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
 
     private func repeatProfile(_ id: AppID) -> ProfileQueue.Repeat {
         guard let tree = apps[id].run.tree else { return .nothing }
-        let report = tree.apply(tree.profile)
+        let report = tree.apply(tree.profile, telling: false)
         if report.isWorthRepeating { return .alone }
         return report.isUnfinished ? .again : .nothing
     }

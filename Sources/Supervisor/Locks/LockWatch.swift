@@ -10,8 +10,8 @@ import Processes
 /// The result of a check of an app's file locks.
 enum LockFinding {
     /// No lock keeps the app from being suspended. `holds`: whether the app holds locks, or may hold some because not
-    /// all of its processes could be read.
-    case free(holds: Bool)
+    /// all of its processes could be read. `pids`: what the app's cgroup contained, if it was read just now.
+    case free(holds: Bool, pids: [Int32]? = nil)
     /// These locks keep the app from being suspended.
     case inTheWay([LockInTheWay])
 }
@@ -80,13 +80,17 @@ final class LockWatch: Room, LifecycleObserver {
         let app: AppRuntime
         let tree: ProcessTree
         var reading: HeldLockReading
+        /// What the app's cgroup contained when the check began.
+        let pids: [Int32]?
         let completion: (LockFinding) -> Void
 
         init(_ app: AppRuntime, _ tree: ProcessTree, _ completion: @escaping (LockFinding) -> Void) {
             self.app = app
             self.tree = tree
             self.completion = completion
-            reading = HeldLockReading(tree.quickMembers())
+            let listing = tree.quickListing()
+            reading = HeldLockReading(listing.members)
+            pids = listing.ofCgroup
         }
 
         var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
@@ -102,7 +106,7 @@ final class LockWatch: Room, LifecycleObserver {
             // Most apps hold no locks, so most checks end here.
             app.run.lockLook = nil
             app.run.locks = nil
-            return completion(.free(holds: false))
+            return completion(.free(holds: false, pids: look.pids))
         }
         app.run.lockLook = look
         if isRead { return found(look) }
@@ -245,8 +249,8 @@ final class LockWatch: Room, LifecycleObserver {
     private func looked(at id: AppID, _ finding: LockFinding) {
         guard isStillToBeLookedAt(id) else { return }
         switch finding {
-        case .free(holds: false): break
-        case .free(holds: true): put(id, in: Self.interval)
+        case .free(holds: false, _): break
+        case .free(holds: true, _): put(id, in: Self.interval)
         case .inTheWay(let locks):
             put(id, in: Self.interval)
             isHeld(apps[id], by: locks)

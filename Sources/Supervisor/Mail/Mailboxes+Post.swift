@@ -60,10 +60,12 @@ extension Mailboxes {
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
-                    // If the delivery of the mail has begun, the mail cannot be taken back: report success.
+                    // If the app has got the mail, it cannot be taken back: report success.
                     guard let id, self.takeBack(id, of: app) else { return completion(.success(result)) }
                     app.tokens.giveBack(request.token)
                     self.record(app)
+                    let text = "the message about \(request.topic) was taken back, since it cannot be stored"
+                    self.note(app, .posted, text: text, reason: sender)
                     return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
                 }
                 // The message was merged with other mail, so it cannot be taken back.
@@ -308,7 +310,7 @@ extension Mailboxes {
     }
 
     /// The mail that a request of the app is about, and that is not being delivered.
-    func takeable(_ request: TakeRequest, _ app: AppRuntime) -> [Mail] {
+    package func takeable(_ request: TakeRequest, _ app: AppRuntime) -> [Mail] {
         let only = Set(request.only)
         return waiting(for: app).filter { !$0.isInFlight && (only.isEmpty || only.contains($0.id)) }
     }

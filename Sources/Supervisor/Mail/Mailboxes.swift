@@ -212,11 +212,14 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Removes waiting mail because it could not be stored, or because its request was refused. If the delivery of the
-    /// mail has begun, or it was merged with other mail, keeps it and returns false.
+    /// Removes waiting mail because it could not be stored, or because its request was refused. If the mail was sent or
+    /// announced, or merged with other mail, keeps it and returns false.
     func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
-        guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
-            return false
+        guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1 else { return false }
+        // Behind a message that the delegate is still handling, mail is in its queue, but not sent.
+        if isBeingTold(id, to: app) {
+            guard app.channel?.removeUnsentMail(only: id).isEmpty == false else { return false }
+            record(app)
         }
         acknowledged(id, by: app)
         return true

@@ -30,12 +30,13 @@ extension NotifySockets {
         }
     }
 
-    /// Called when torpor-keeper holds no further descriptors of apps, because all processes that close what apps have
-    /// stored are blocked. What apps store now would stay open in torpor-keeper, so nothing is stored for a minute.
-    func pauseStores() { storesAgainAt = loop.now + .seconds(60) }
+    /// Called when torpor-keeper holds no further descriptors of an app, because the processes that close what it has
+    /// stored are blocked. What the app stores now would stay open in torpor-keeper, so nothing of it is stored for a
+    /// minute.
+    func pauseStore(of app: AppRuntime) { app.storesAgainAt = loop.now + .seconds(60) }
 
-    /// Whether apps may store descriptors now.
-    var storesNow: Bool { storesAgainAt.map { $0 <= loop.now } ?? true }
+    /// Whether the app may store descriptors now.
+    func storesNow(_ app: AppRuntime) -> Bool { app.storesAgainAt.map { $0 <= loop.now } ?? true }
 
     /// How many descriptors one app may store. All stores together use at most a quarter of the limit of open files.
     /// The rest is for torpord and torpor-keeper, so that both can always answer clients, launch apps and recover.
@@ -83,6 +84,8 @@ extension NotifySockets {
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
         guard let hold = app.storeHolds.removeValue(forKey: ObjectIdentifier(entry.descriptor)) else { return }
         hold.source?.cancel()
+        // First: the process that closes it last must not be faster.
+        entry.descriptor.close()
         supervisor.keeper.release(hold.name)
     }
 }
@@ -94,6 +97,14 @@ extension AppRuntime {
         get { slots[StoreHoldsSlot.self, default: [:]] }
         _modify { yield &slots[StoreHoldsSlot.self, default: [:]] }
     }
+
+    /// When the app may store descriptors again; nil if it may.
+    fileprivate var storesAgainAt: Duration? {
+        get { slots[StoresAgainSlot.self] }
+        set { slots[StoresAgainSlot.self] = newValue }
+    }
 }
+
+private enum StoresAgainSlot: Slot { typealias Value = Duration }
 
 private enum StoreHoldsSlot: Slot { typealias Value = [ObjectIdentifier: StoreHold] }

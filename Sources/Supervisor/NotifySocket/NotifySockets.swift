@@ -14,15 +14,18 @@ package final class NotifySockets: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
-    /// When apps may store descriptors again; nil if they may.
-    var storesAgainAt: Duration?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// Reads datagrams that wait in the app's notify socket, up to a limit, so that a flood of them cannot block the
     /// event loop.
     func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
-        guard let socket = app.notifySocket, !app.isHearing else { return }
+        guard let socket = app.notifySocket else { return }
+        guard !app.isHearing else {
+            // While the socket waits for a receiver, it may have been replaced by one that is watched.
+            if app.awaitsReceiver { app.notifySource?.setEvents([]) }
+            return
+        }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
             // A program may send messages before torpor-keeper has reported that the program was executed. These
             // messages stay in the socket until then.
@@ -43,8 +46,8 @@ package final class NotifySockets: ShellRoom {
                 supervisor.processControl.checkStillSuspended(app)
                 for warning in received.message.warnings { warn(app, warning) }
                 if received.message.fdStore, received.hasDescriptors {
-                    if storesNow { return open(received, socket, app) }
-                    warn(app, "its descriptors were refused: what apps have stored before cannot be closed now")
+                    if storesNow(app) { return open(received, socket, app) }
+                    warn(app, "its descriptors were refused: what it has stored before cannot be closed now")
                 }
                 take(received, [], app)
             } else if !received.message.barrier {
@@ -270,11 +273,12 @@ extension AppRuntime {
 private struct HandledDatagram: Equatable {
     let socket: ObjectIdentifier
     let pid: Int32
+    let sent: Int64?
     let message: NotifyMessage
 
     init(_ received: NotifySocket.Received, _ socket: NotifySocket) {
         self.socket = ObjectIdentifier(socket)
-        (pid, message) = (received.pid, received.message)
+        (pid, sent, message) = (received.pid, received.sent, received.message)
     }
 }
 

@@ -247,6 +247,7 @@ struct ConnectionLedger {
         func noteEnd(_ time: Duration?) {
             if let time, !(saving?.contains(time) ?? false) { note(time) }
         }
+        measurement.listens = claim.sockets.contains { listening.keys.contains($0) || clients.listens($0) }
         var own: [TCPConnection] = []
         for socket in claim.sockets {
             if let connection = open[socket] { own.append(connection) } else { noteEnd(listening[socket] ?? nil) }

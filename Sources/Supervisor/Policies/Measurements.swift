@@ -49,6 +49,8 @@ struct AppMeasurement {
     /// its listening ports was closed, or clients' connections to its Unix sockets were seen to come or go; nil if no
     /// such time is known.
     var lastTraffic: Duration?
+    /// Whether the app has a listening socket, TCP or Unix, in torpord's network namespace. False until that is known.
+    var listens = false
 }
 
 /// Measures apps and the machine in rounds. Each round is done in steps of about a millisecond, because measuring a

@@ -236,7 +236,7 @@ extension PolicyManager: PolicyChainDelegate {
         if isRepetitive(decision, app) { return .damped }
         // This profile replaces the profile of the app's current state until the app leaves that state.
         app.run.advisedProfile = (machine.state, state)
-        let report = supervisor.shares.give(app, state)
+        let report = supervisor.shares.give(app, state, telling: true)
         let done = report == ProfileReport() ? "" : " (\(report))"
         supervisor.note(app, .advised, text: "\(what)\(done): \(Self.because(decision))", reason: decision.policy)
         return .taken

@@ -57,6 +57,8 @@ extension PolicyManager {
                 continue
             }
             measurement.fill(&view[app.id])
+            // Whether such an app listens decides whether it counts as one that no event wakes.
+            if supervisor.coordinator.hasDependents(app.id) { unseen.insert(app.id) }
         }
     }
 }

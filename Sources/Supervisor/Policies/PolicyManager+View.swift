@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
-import Engine
+package import Engine
 import EventLoop
 import EventSources
 package import Lifecycle
@@ -70,6 +70,16 @@ extension PolicyManager {
         if app.run.tree == nil { AppMeasurement.clear(&view[app.id]) }
     }
 
+    /// Whether nothing would wake the app for those that use it. Apps that require it wake it, but if it listens, other
+    /// programs may be its clients: without `wake_on_connect` they would wait for an answer until such an app wakes.
+    package func isNeverWoken(_ app: AppRuntime) -> Bool {
+        guard !app.specification.isWokenByEvents(exceptAt: supervisor.wakes.sockets.unbound(of: app)) else {
+            return false
+        }
+        guard supervisor.coordinator.hasDependents(app.id) else { return true }
+        return app.run.tree.flatMap { measurements.measurement(of: app.id, $0) }?.listens ?? false
+    }
+
     private func flags(_ app: AppRuntime, _ machine: AppMachine) -> UInt32 {
         let all: [(Bool, UInt32)] = [
             (true, TORPOR_APP_PRESENT), (machine.failed, TORPOR_APP_FAILED),
@@ -81,11 +91,7 @@ extension PolicyManager {
             (!machine.isAlive && !machine.failed && !machine.allowsLaunchByEvent, TORPOR_APP_BY_PERSON_ONLY),
             (machine.deadlines.contains { $0.kind == .watchdog }, TORPOR_APP_WATCHED),
             (machine.isTraced, TORPOR_APP_TRACED), (machine.interruptions > 0, TORPOR_APP_INTERRUPTED),
-            (
-                !app.specification.isWokenByEvents(exceptAt: supervisor.wakes.sockets.unbound(of: app))
-                    && !supervisor.coordinator.hasDependents(app.id),
-                TORPOR_APP_NEVER_WOKEN
-            ),
+            (isNeverWoken(app), TORPOR_APP_NEVER_WOKEN),
             (app.sentAwayBy != nil, TORPOR_APP_SENT_AWAY),
             (app.run.wasWokenUntraced, TORPOR_APP_WOKEN_UNTRACED),
         ]

@@ -78,6 +78,13 @@ package final class ProcessControl: ShellRoom {
         lookBeforeStop(app) { [weak self] in self?.handleAndAsk(app) }
     }
 
+    /// How soon to look again at an app that has not stopped at once: a process that waits for the processor on which
+    /// torpord runs stops as soon as torpord waits.
+    private static let shortStopDelay = Duration.microseconds(50)
+    /// The same for an app with more than ``fewProcesses``, or without a cgroup: each look takes longer.
+    private static let stopDelay = Duration.milliseconds(1)
+    private static let fewProcesses = 8
+
     private func handleAndAsk(_ app: AppRuntime) {
         guard let number = app.run.told, coordinator[app.id].transition == .suspending else { return ask(app) }
         app.run.told = nil
@@ -96,7 +103,8 @@ package final class ProcessControl: ShellRoom {
 
     /// What prevents a stop of the app: nothing, or file locks.
     private enum Answer {
-        case nothing
+        /// `pids`: what the app's cgroup contained, if it was read just now.
+        case nothing(pids: [Int32]? = nil)
         case locks([LockInTheWay])
     }
 
@@ -106,7 +114,7 @@ package final class ProcessControl: ShellRoom {
         mayBeStopped(app) { [weak self] answer in
             guard let self, app.run.tree === tree, self.isToBeStopped(app) else { return }
             switch answer {
-            case .nothing: self.begin(app)
+            case .nothing(let pids): self.begin(app, pids)
             case .locks(let locks):
                 app.run.stop = .none
                 self.supervisor.lockWatch.isHeld(app, by: locks)
@@ -119,12 +127,12 @@ package final class ProcessControl: ShellRoom {
     /// gets an event instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
-        guard !coordinator[app.id].isForced else { return answer(.nothing) }
+        guard !coordinator[app.id].isForced else { return answer(.nothing()) }
         let lookForLocks = { [supervisor] in
-            guard app.specification.rules.onLock != .ignore else { return answer(.nothing) }
+            guard app.specification.rules.onLock != .ignore else { return answer(.nothing()) }
             supervisor.lockWatch.look(at: app) { finding in
                 switch finding {
-                case .free: answer(.nothing)
+                case .free(_, let pids): answer(.nothing(pids: pids))
                 case .inTheWay(let locks): answer(.locks(locks))
                 }
             }
@@ -142,12 +150,13 @@ package final class ProcessControl: ShellRoom {
     }
 
     /// Stops the app's processes, even if they hold locks.
-    private func begin(_ app: AppRuntime) {
+    ///
+    /// - Parameter read: the processes in the app's cgroup, if they were read just now.
+    private func begin(_ app: AppRuntime, _ read: [Int32]?) {
         app.run.stop = .underWay
-        app.run.passDelay = .milliseconds(1)
         app.run.freezes = false
         let isFreezer = app.specification.suspendWith == .freezer
-        let pids = isFreezer ? nil : app.run.tree?.pidsOfCgroup()
+        let pids = isFreezer ? nil : read ?? app.run.tree?.pidsOfCgroup()
         // Stopping very many processes one by one would hold up the event loop for seconds, so freeze them.
         if let tree = app.run.tree, tree.cgroupPath != nil, isFreezer || pids?.count ?? 0 > tree.mostAtOnce {
             do throws(Errno) {
@@ -157,6 +166,8 @@ package final class ProcessControl: ShellRoom {
                 log.warning("\(app.name) cannot be frozen (\(error)): stopping it with SIGSTOP")
             }
         }
+        let isShort = app.run.freezes || pids?.count ?? .max <= Self.fewProcesses
+        app.run.passDelay = isShort ? Self.shortStopDelay : Self.stopDelay
         stopPass(app, pids)
     }
 
@@ -302,13 +313,13 @@ package final class ProcessControl: ShellRoom {
         app.run.passTimer?.disarm()
         let hooks = supervisor.launcher.containers.cleanup(of: app) + app.specification.afterStop
         if !hooks.isEmpty { deliver(.cleaningUp, to: app.id) }
-        supervisor.launcher.runHooks(app, hooks, named: Launcher.afterStop) { [weak self] failure in
+        supervisor.launcher.runHooks(app, hooks, as: .afterStop) { [weak self] failure in
             if let failure { self?.note(app, .hookFailed, text: failure) }
             self?.deliver(.allGone, to: app.id)
         }
     }
 
-    /// Calls `pass` after a delay, which doubles with each call from 1 to 100 ms.
+    /// Calls `pass` after a delay, which doubles with each call up to 100 ms.
     private func again(_ app: AppRuntime, _ pass: @escaping (ProcessControl, AppRuntime) -> Void) {
         app.run.passTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app else { return }

@@ -46,6 +46,8 @@ package struct AppRecord {
     package var wasWokenUntraced = false
     /// What torpor-container has last reported; nil for an app without a container.
     var container: ContainerRun?
+    /// Whether the last stop of the app ends with this boot (``PersistedApp/isStoppedUntilBoot``).
+    package var isStoppedUntilBoot = false
 
     /// The size of an app's whole record in bytes: the supervisor's fields, the core's fields, and the times of
     /// `restartLimit` restarts.
@@ -80,6 +82,7 @@ package struct AppRecord {
         wasKilledAsleep = app.wasKilledAsleep == true
         wasWokenUntraced = run.wasWokenUntraced
         container = run.tree?.isContainer == true ? run.container ?? ContainerRun() : nil
+        isStoppedUntilBoot = app.kept.isStoppedUntilBoot
     }
 
     package func encode(into record: inout RecordWriter) {
@@ -102,6 +105,7 @@ package struct AppRecord {
         if isSentAway { more |= 16 }
         if wasKilledAsleep { more |= 32 }
         if wasWokenUntraced { more |= 64 }
+        if isStoppedUntilBoot { more |= 128 }
         if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
@@ -156,6 +160,7 @@ package struct AppRecord {
         isSentAway = more & 16 != 0
         wasKilledAsleep = more & 32 != 0
         wasWokenUntraced = more & 64 != 0
+        isStoppedUntilBoot = more & 128 != 0
         let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
         let digest = more & 8 != 0 ? record.take(UInt64.self) : 0
         outdatedDigest = flags & 32 != 0 ? digest : nil
@@ -208,6 +213,7 @@ package struct AppRecord {
         app.lastExit = lastExit
         app.run.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
         app.kept.goalOfPerson = goalOfPerson
+        app.kept.isStoppedUntilBoot = isStoppedUntilBoot
         app.run.statusText = status
         app.run.container = container
         app.times = times

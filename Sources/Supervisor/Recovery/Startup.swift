@@ -200,6 +200,14 @@ extension Supervisor {
 
     package func release(_ name: String) { keeper.release(name) }
 
+    /// Has torpor-keeper close a connection last that a user has left descriptors in: to close those may block.
+    package func discard(_ connection: Descriptor, of uid: UInt32) {
+        let name = DescriptorName.discard(uid)
+        keeper.holdQuietly(name, connection.raw)
+        connection.close()
+        keeper.release(name)
+    }
+
     package var isSuccessor: Bool { keeper.instance > 1 }
 
     /// Gives torpor-keeper the files that the next torpord starts with.

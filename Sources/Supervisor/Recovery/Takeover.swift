@@ -33,6 +33,10 @@ final class Takeover: ShellRoom {
     /// The slots in the recovery file of removed apps whose processes are being ended, by the names of the apps. They are
     /// freed only then: if torpord dies before, the next one must search for these processes.
     var slotsOfRemoved: [String: Int] = [:]
+    /// The commands that an earlier torpord has launched (``OutlivingCommand``) and that run, by app.
+    private(set) var commandsLeft: [String: [OrphanedProcess]] = [:]
+    /// The apps of which helper commands of an earlier torpord were killed.
+    var appsWithEndedHelpers: Set<String> = []
     /// What is beside the apps' cgroups (``CgroupTree/entries()``), if the earlier torpord had all of them in the place
     /// that this torpord uses; otherwise empty.
     private var cgroupsFound: Set<String> = []
@@ -87,14 +91,11 @@ final class Takeover: ShellRoom {
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
             }
-            // Helper commands end with their torpord, so kill those that are left. Commands that are still needed are
-            // run again.
-            for helper in found.helpers where !isCompanion(helper.pid) {
-                guard let pidfd = try? helper.open() else { continue }
-                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
-            }
+            endHelpers(found.helpers)
         }
         takeCompanions(&left)
+        let commands = left.values.filter { OutlivingCommand(number: $0.incarnation) != nil }
+        commandsLeft = Dictionary(grouping: commands, by: \.app)
         if left.isEmpty { seekStrays() }
         if let cgroups = supervisor.place.cgroups, supervisor.recovery.place == cgroups.digest {
             cgroupsFound = cgroups.entries()
@@ -116,8 +117,8 @@ final class Takeover: ShellRoom {
                 continue
             }
             app.undone = ActionMask(rawValue: entry.undone)
-            let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
-            if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
+            let tag = AppTag(app: app.name, incarnation: coordinator[app.id].incarnation)
+            if coordinator[app.id].isAlive, !known.contains(tag) { seekStrays() }
             var fields = AppRecord(from: &reader)
             fields.amend(entry.amendment)
             coordinator.restoreLater(app.id, from: &reader)
@@ -127,11 +128,12 @@ final class Takeover: ShellRoom {
             supervisor.wakes.sockets.restore(app, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
+            findCommand(of: app, &left)
             // If the earlier torpord has never launched the app, launch it as after a boot.
-            let machine = coordinator.machine(app.id)
-            if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
-            supervisor.endStaleOwnership(of: app, isGone: !machine.isAlive || rest?.isGone ?? false)
-            if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
+            let isAlive = coordinator[app.id].isAlive
+            if coordinator[app.id].goalGeneration == 0, !isAlive { fresh.append(app) }
+            supervisor.endStaleOwnership(of: app, isGone: !isAlive || rest?.isGone ?? false)
+            if let rest { unfinished.append((app, coordinator[app.id].incarnation, rest)) }
         }
         // torpor-keeper's table contains only main processes. If an app has no usable record and its main process has
         // ended, the app's other processes are found only in /proc. The first torpord of a keeper has read /proc
@@ -143,7 +145,7 @@ final class Takeover: ShellRoom {
         fresh = adoptFound(fresh, &left, &strays)
         endLeftOver(Array(left.values), strays)
         forgetSlots(of: removed)
-        let recovered = apps.filter { coordinator.machine($0.id).isAlive }
+        let recovered = apps.filter { coordinator[$0.id].isAlive }
         let unheard = recovered.filter { !supervisor.inheritance.has(DescriptorName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
         supervisor.keeper.deliverWaiting()
@@ -157,7 +159,7 @@ final class Takeover: ShellRoom {
             // message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
-        for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
+        for app in apps where app.undone != [] || coordinator[app.id].isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
         if leftOver.isEmpty { engine.takeIn(coordinator.orphansAreGone(now: loop.now)) }
         // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
@@ -260,7 +262,7 @@ final class Takeover: ShellRoom {
         let name = app.name
         supervisor.keeper.adopt(
             app: name,
-            incarnation: coordinator.machine(app.id).incarnation,
+            incarnation: coordinator[app.id].incarnation,
             identity: identity,
             pidfd: pidfd.raw
         ) { [weak self] error in
@@ -284,7 +286,8 @@ final class Takeover: ShellRoom {
             // If this keeper has had an earlier torpord, its table contains every main process, so any other process is
             // an orphan.
             let others = supervisor.keeper.instance > 1 ? [] : strays.keys.filter { $0.app == app.name }
-            let tags = left.keys.filter { $0.app == app.name } + others
+            let mains = left.keys.filter { $0.app == app.name && OutlivingCommand(number: $0.incarnation) == nil }
+            let tags = mains + others
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
             let entry = left.removeValue(forKey: tag)
             guard
@@ -314,7 +317,7 @@ final class Takeover: ShellRoom {
     // MARK: Sockets, FIFOs, stored descriptors
 
     private func takeOver(_ app: AppRuntime) {
-        let isAlive = coordinator.machine(app.id).isAlive
+        let isAlive = coordinator[app.id].isAlive
         supervisor.notifySockets.takeStore(app)
         let notify = supervisor.inheritance.take(DescriptorName.notify(app.name)).first
         let channel = supervisor.inheritance.take(DescriptorName.channel(app.name)).first
@@ -363,6 +366,7 @@ final class Takeover: ShellRoom {
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
+                reportCutOff(.beforeStart, of: app)
                 // If this keeper was asked to launch the app and has no process of it, then no process was launched, so
                 // launch the app. If another keeper was asked, this is not certain.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
@@ -407,7 +411,7 @@ final class Takeover: ShellRoom {
     /// message whose answer it awaits.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
-        if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
+        if !takeForReady(app), let message = coordinator[app.id].awaitedMessage {
             app.undone.formUnion(ActionMask(.tell(message)))
         }
     }
@@ -438,6 +442,7 @@ final class Takeover: ShellRoom {
             supervisor.perform(action, of: app)
         }
         if app.run.exitRecord != nil, machine.transition == .terminating {
+            reportCutOff(.afterStop, of: app)
             if undone.contains(.endRemains) {
                 supervisor.perform(.endRemains, of: app)
             } else {

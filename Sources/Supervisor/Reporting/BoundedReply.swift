@@ -39,6 +39,15 @@ package enum BoundedReply {
         return count
     }
 
+    /// A reply with the first entries of a list, as many as fit. `more` says whether there are others.
+    package static func part(_ name: String, _ entries: [JSON]) -> JSON {
+        let first = entries.prefix(fitting(entries, \.serialisedSize))
+        var object = JSONObject()
+        object.append(name, .array(Array(first)))
+        object.append("more", first.count < entries.count ? true : .null)
+        return .object(object)
+    }
+
     /// A reply with a list of what apps have, such as transfers. What does not fit is left out of the apps with most,
     /// and `left_out` says how much that is.
     ///

@@ -165,10 +165,20 @@ struct TransferList: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     package func run() throws {
-        let reply = try AppSide.call(.transfers(session: session))
-        guard !output.json else { return Output.document(reply["transfers"] ?? []) }
-        let items = try TransferPage.items(reply)
+        let items = try Self.items(session: session)
+        guard !output.json else { return Output.document(.array(items.map(\.json))) }
         Output.page(items.isEmpty ? "no transfers\n" : TransferPage.table(items, withApps: false).text)
+    }
+
+    /// All of the app's transfers. A reply may have only a part of them.
+    static func items(session: String?) throws -> [TransferInfo] {
+        var items: [TransferInfo] = []
+        while true {
+            let reply = try AppSide.call(.transfers(session: session, after: items.last?.id))
+            let part = try TransferPage.items(reply)
+            items += part
+            if part.isEmpty || reply["more"]?.boolValue != true { return items }
+        }
     }
 }
 
@@ -248,7 +258,7 @@ struct TransferWait: ParsableCommand {
     static func wait(session: String?, ids: Set<Int64>?, _ output: OutputOptions) throws {
         var ended: [Int64: TransferInfo] = [:]
         while true {
-            let all = try TransferPage.items(try AppSide.call(.transfers(session: session)))
+            let all = try TransferList.items(session: session)
             let ours = all.filter { ids?.contains($0.id) ?? true }
             for item in ours where item.isOver { ended[item.id] = item }
             if ours.allSatisfy(\.isOver) { break }

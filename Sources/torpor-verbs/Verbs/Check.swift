@@ -7,6 +7,7 @@ import EverydayVerbs
 import Importing
 import Linux
 import PolicyTools
+import TorporAPI
 import Varlink
 import WireText
 
@@ -49,6 +50,9 @@ struct Check: ParsableCommand {
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
+            if file == nil, let absence = Self.absence(environment) {
+                throw Failure(status: .usage, message: absence)
+            }
             for diagnostic in list.diagnostics { Complaint.say(diagnostic.description, .remark) }
             if let file, let kind = Importer.kind(ofFile: ImportFiles.absolute(file), ImportFiles.live) {
                 throw Failure(
@@ -79,6 +83,18 @@ struct Check: ParsableCommand {
             }
             if !options.json { Output.page(Self.text(configuration)) }
         }
+    }
+
+    /// What to do if the supervisor of this user has no configuration; nil if it has one.
+    private static func absence(_ environment: [String: String]) -> String? {
+        let paths = DefaultPaths(environment: environment, userID: Users.effectiveUID)
+        guard !File.exists(paths.configuration) else { return nil }
+        let machine = DefaultPaths(environment: [:], userID: 0).configuration
+        let isOther = machine != paths.configuration && File.exists(machine)
+        let other = isOther ? "; that of root's supervisor: ‘torpor check \(machine)’" : ""
+        let whose = Users.isRoot ? "there is no configuration yet" : "you have no configuration of your own"
+        return "\(Terminal.harmless(paths.configuration)): \(whose): name a file (‘torpor check FILE’), or have "
+            + "‘torpor init’ write a first one\(other)"
     }
 
     private static func place(_ configuration: TorporConfiguration) -> String {

@@ -14,7 +14,8 @@ struct Health: ParsableCommand {
         discussion: """
             All is well if the supervisor answers and has finished its start, the configuration on disk was valid \
             when last read, every app that should be up is up and passes its health check, every socket is bound, every policy is in use, and \
-            events and the output of apps can be written. An app is not well if it has failed, if it waits to be \
+            events and the output of apps can be written, and torpord did not have to begin a new torpor.db in the last week \
+            (or the old one was removed since). An app is not well if it has failed, if it waits to be \
             launched, or if it has restart = "always" and was evicted with nothing left to launch it. With APP, all \
             is well if each of these apps is up, ready and healthy. A suspended app counts as up, since it is resumed when it \
             is needed, and so does a oneshot that has done its work, or does it now.

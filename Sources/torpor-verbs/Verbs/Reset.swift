@@ -7,7 +7,11 @@ import TorporAPI
 struct Reset: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset",
-        abstract: "Clears ‘failed’ and the restart count of apps."
+        abstract: "Clears ‘failed’ and the restart count of apps.",
+        discussion: """
+            An app that a user has stopped or force-quit is not launched, but no longer counts as stopped: its timers \
+            and other events launch it again, and so does the next start of the supervisor.
+            """
     )
     .examples(
         "torpor reset web"

@@ -8,11 +8,14 @@ struct SendSignal: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signal",
         abstract: "Sends a signal to the main process of apps.",
-        discussion: "A suspended app gets it when it is resumed."
+        discussion: """
+            A suspended app gets it when it is resumed. A signal that asks it to end (TERM, INT, QUIT, ABRT), or that \
+            ends it since it has no handler, resumes it at once.
+            """
     )
     .examples(
         "torpor signal HUP web",
-        "torpor signal USR2 'web@*'"
+        "torpor signal USR2 db 'web@*'"
     )
 
     @Argument(
@@ -22,23 +25,20 @@ struct SendSignal: ParsableCommand {
         )
     )
     var signal: String
-    @Argument(
-        help: ArgumentHelp("A name, a glob or tag:NAME.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
-    )
-    var app: String
+    @OptionGroup var apps: AppsArgument
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
         guard Linux.Signal.number(named: signal) != nil else {
-            if Linux.Signal.number(named: app) != nil {
-                throw ValidationError("the signal comes first: torpor signal \(app) \(signal)")
+            if let last = apps.apps.last, Linux.Signal.number(named: last) != nil {
+                let names = ([signal] + apps.apps.dropLast()).joined(separator: " ")
+                throw ValidationError("the signal comes first: torpor signal \(last) \(names)")
             }
             throw ValidationError("there is no signal “\(signal)”: name it as in SIGUSR1, USR1 or 10")
         }
     }
 
     package func run() throws {
-        try PlainSignal(signal: signal, app: app, options: PlainOptions(options)).run()
+        try PlainSignal(signal: signal, apps: apps.apps, options: PlainOptions(options)).run()
     }
 }

@@ -247,9 +247,10 @@ static void launch(size_t size, struct sim_event *event)
     uint32_t slot = 0;
     while (slot < SLOTS && slots[slot].record.state != TORPOR_SLOT_FREE)
         slot++;
+    // Commands that outlive their torpord (OutlivingCommand.swift) are no helpers to the keeper, but do what helpers do.
+    int is_helper = (head->flags & TORPOR_LAUNCH_HELPER) != 0 || head->incarnation >> 31 != 0;
     struct sim_process *process =
-        slot == SLOTS ? NULL
-                      : sim_spawn(app, head->incarnation, SIM_KEEPER, (head->flags & TORPOR_LAUNCH_HELPER) != 0);
+        slot == SLOTS ? NULL : sim_spawn(app, head->incarnation, SIM_KEEPER, is_helper);
     if (process == NULL) {
         struct torpor_keeper_failure message = {
             {TORPOR_KEEPER_LAUNCH_FAILED, got.header.id}, TORPOR_STAGE_SLOT, ENOSPC};

@@ -111,13 +111,29 @@ import Varlink
         #expect(mail.web.tokens.standing(of: token) == .unknown)
     }
 
-    @Test("Where it cannot be stored and was told meanwhile, it was posted") func toldMeanwhile() throws {
+    @Test("Where it cannot be stored and was sent meanwhile, it was posted") func sentMeanwhile() throws {
+        let mail = try FakeMail(canStore: false)
+        try mail.shell.start("web")
+        mail.host.hearing = [0]
+        mail.host.onWake = { [unowned boxes = mail.boxes] in
+            boxes.deliver(to: $0)
+            boxes.willSend(boxes.waiting(for: $0)[0].id, to: $0)
+        }
+        #expect(try mail.post("a").get().outcome == "told")
+        #expect(mail.waiting == ["a"])
+    }
+
+    @Test("Where it cannot be stored and waits behind what its delegate handles, nothing was posted") func behindOther()
+        throws
+    {
         let mail = try FakeMail(canStore: false)
         try mail.shell.start("web")
         mail.host.hearing = [0]
         mail.host.onWake = { [unowned boxes = mail.boxes] in boxes.deliver(to: $0) }
-        #expect(try mail.post("a").get().outcome == "told")
-        #expect(mail.waiting == ["a"])
+        let result = refusal(try mail.post("a"))
+        #expect(result.hasPrefix("nothing was posted: it cannot be stored ("))
+        #expect(mail.waiting.isEmpty)
+        #expect(mail.web.channel?.queue.contains { $0.mail != nil } == false)
     }
 
     @Test("What comes before it is known what waits is taken when it is") func beforeLoad() throws {

@@ -66,7 +66,10 @@ bool image_is_fallback(void)
     return false;
 }
 
-void wire_tell_everything(void) {}
+void wire_tell_everything(uint32_t spoken)
+{
+    (void)spoken;
+}
 
 void wire_tell(uint32_t slot, unsigned what)
 {
@@ -122,15 +125,25 @@ void manager_tell(const char *text, size_t size)
 
 void rest(void) {}
 
+void torpord_closed(void) {}
+
 // Descriptors here are numbers that stand for none.
-void closer_take(int fd)
+void closer_take(int fd, uint32_t owner)
 {
     (void)fd;
+    (void)owner;
 }
 
-bool closer_is_stuck(void)
+bool closer_is_stuck(uint32_t owner)
 {
+    (void)owner;
     return false;
+}
+
+uint32_t closer_owner(const char *name)
+{
+    (void)name;
+    return 1;
 }
 
 // As park.c where there is no service manager.

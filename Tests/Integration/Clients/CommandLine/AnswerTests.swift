@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DaemonHarness
+import Foundation
 import Linux
 import Testing
 import TorporAPI
@@ -52,6 +53,41 @@ import TorporAPI
                 }
                 #expect(result.error == "timeout", "\(result)")
             }
+        }
+    }
+
+    @Test("--no-wait: what happens is said, and not that it has happened, unless it has")
+    func noWait() throws {
+        let program = """
+            import tp
+            def end():
+                tp.await_file("go")
+                tp.os._exit(0)
+            tp.on("SIGTERM", end)
+            tp.record("up")
+            tp.wait()
+            """
+        let toml = """
+            [apps.slow]
+            \(Scripts.python)"@D/slow.py"]
+            grace = "1min"
+            [apps.down]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            """
+        try withDaemon(toml, files: ["slow.py": program]) { daemon in
+            try daemon.waitForRecord("slow", "up")
+            try daemon.waitFor("slow", "active")
+            func said(_ verb: String) throws -> [String] {
+                let answer = try Self.torpor(daemon, verb, "slow", "down", "--no-wait")
+                #expect(answer.code == 0, "\(answer)")
+                let pid = try daemon.summary("slow").pid.map { " (pid \($0))" } ?? ""
+                return answer.output.replacingOccurrences(of: pid, with: "").split(separator: "\n").map(String.init)
+            }
+            #expect(try Set(said("stop")) == ["slow: active, is being terminated", "down: not-running"])
+            try Daemon.write(["go": ""], in: daemon.directory)
+            try daemon.waitFor("slow", "not-running")
+            #expect(try Set(said("stop")) == ["slow: not-running", "down: not-running"])
         }
     }
 

@@ -123,6 +123,16 @@ import Testing
         #expect(try Spawn.run(words + ["--strict"]).code == 1)
     }
 
+    @Test("without a file, and without one of the user's own, it says so and not that there is an error")
+    func absent() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let place = ["CONFIGURATION_DIRECTORY": folder, "XDG_CONFIG_HOME": folder]
+        let (code, output) = try Spawn.run([Built.path("torpor"), "check"], environment: place)
+        #expect(code == 2 && output.contains("name a file (‘torpor check FILE’), or have ‘torpor init’"), "\(output)")
+        #expect(output.contains(folder) && !output.contains("error"), "\(output)")
+    }
+
     @Test("a file with errors is not called empty too, and one of another supervisor is said to be that")
     func others() throws {
         let (code, output) = try Self.check("apps = [\n")

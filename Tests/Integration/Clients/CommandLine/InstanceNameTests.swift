@@ -77,6 +77,25 @@ import Varlink
         }
     }
 
+    @Test("A signal goes to several apps, once to each; to none if one of the names is unknown")
+    func severalSignals() throws {
+        try withApps { daemon in
+            let unknown = try torpor(daemon, "signal", "USR1", "one", "two")
+            #expect(unknown.code == 4 && unknown.output.contains("there is no app two"), "\(unknown)")
+            let sent = try torpor(daemon, "signal", "USR2", "one@1", "api", "api@1", "--json")
+            let json = try JSON.parse(Array(sent.output.utf8)).arrayValue ?? []
+            #expect(sent.code == 0 && json.map { $0["app"]?.stringValue } == ["one@1", "api", "api@1"], "\(sent)")
+            for app in ["one@1", "api@1", "api@2"] { try daemon.waitForRecord(app, "SIGUSR2") }
+            #expect(daemon.records("one@1") == ["up", "SIGUSR2"] && daemon.records("api@1") == ["up", "SIGUSR2"])
+            try daemon.done(.stop, "api@2")
+            let down = try torpor(daemon, "signal", "USR2", "api@2", "one")
+            #expect(down.code == 1 && down.output.contains("api@2 is not running"), "\(down)")
+            try daemon.eventually("the other one gets it") {
+                daemon.records("one@1") == ["up", "SIGUSR2", "SIGUSR2"]
+            }
+        }
+    }
+
     @Test("is the app where there is one instance; else a verb about one app says which there are")
     func one() throws {
         try withApps { daemon in

@@ -239,6 +239,30 @@ import TorporAPI
         }
     }
 
+    @Test("an app that listens by itself, and gets the address in sockets, is told to be restarted")
+    func ownListener() throws {
+        let port = try TestAddress.port()
+        let program = """
+            import os, socket, tp
+            if "LISTEN_FDS" in os.environ:
+                tp.record("passed")
+            else:
+                listener = socket.create_server(("\(TestAddress.host)", \(port)))
+                tp.record("bound")
+            tp.wait()
+            """
+        func app(_ more: String) -> String { "[apps.web]\n\(Scripts.python)\"@D/web.py\"]\n\(more)\n" }
+        try withDaemon(app(""), files: ["web.py": program]) { daemon in
+            try daemon.waitForRecord("web", "bound")
+            let lines = try daemon.apply(app("sockets = [{ stream = \"\(TestAddress.host):\(port)\" }]")).lines
+            let own = "if web itself listens there, since it was launched without this socket, ‘torpor restart web’"
+            #expect(lines.first?.contains("sockets") == true, "\(lines)")
+            try daemon.waitForEvent("web", own)
+            try daemon.done(.restart, "web")
+            try daemon.waitForRecord("web", "passed")
+        }
+    }
+
     @Test("apply --restart leaves an app running whose new address another process has")
     func occupied() throws {
         let port = try TestAddress.port()

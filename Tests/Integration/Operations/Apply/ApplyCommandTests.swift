@@ -26,6 +26,70 @@ import TorporAPI
         }
     }
 
+    @Test("An environment_file with other contents is a change, which takes effect at the next launch")
+    func environmentFile() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = folder + "/web.env"
+        try File.write(file, "TOKEN=old-one\n")
+        let named = Apps.sleeper("web", "environment_file = \"\(file)\"") + Apps.sleeper("db")
+        try withDaemon(named) { daemon throws in
+            for app in ["web", "db"] { try daemon.waitFor(app, "active") }
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            // A comment is no change.
+            try File.write(file, "# TOKEN=new\nTOKEN=old-one\n")
+            #expect(try torpor(daemon, "apply") == (0, "nothing changed\n"))
+            try File.write(file, "TOKEN=new-one\n")
+            let (code, output) = try torpor(daemon, "apply", "--diff")
+            let expected = """
+                web: would be changed
+                  environment_file as at its launch → changed since (at the next launch, or now with --restart)
+
+                """
+            #expect(code == 0 && output == expected, "\(output)")
+            let applied = try torpor(daemon, "apply")
+            let text = "web: environment_file changed: takes effect at the next launch, or now with --restart\n"
+            #expect(applied == (0, text), "\(applied)")
+            let restarted = try torpor(daemon, "apply", "--restart")
+            #expect(restarted == (0, "web: environment_file changed: restarted\n"), "\(restarted)")
+            let pid = try #require(try daemon.summary("web").pid)
+            #expect(try File.readString("/proc/\(pid)/environ", limit: 65_536).contains("TOKEN=new-one"))
+            #expect(try torpor(daemon, "apply", "--restart") == (0, "nothing changed\n"))
+            // What is being replaced, or cannot be read, is not called a change.
+            try File.remove(file)
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            #expect(!daemon.log.contains("-one"))
+        }
+    }
+
+    @Test("What waits for the next launch is said to wait when nothing else has changed, and is no event again")
+    func pending() throws {
+        try withDaemon(Apps.sleeper("web") + Apps.sleeper("db")) { daemon throws in
+            for app in ["web", "db"] { try daemon.waitFor(app, "active") }
+            let ready = "ready = { command = [\"/bin/true\"] }\n"
+            try daemon.configure(Apps.sleeper("web", ready) + Apps.sleeper("db"))
+            func applied() throws -> String {
+                let (code, output) = try torpor(daemon, "apply")
+                #expect(code == 0, "\(output)")
+                return output
+            }
+            func count() throws -> Int { try daemon.events("web").count { $0.kind == "configuration" } }
+            let first = try applied()
+            #expect(first.hasPrefix("web: changed ready ") && first.hasSuffix("(from the next launch on)\n"))
+            #expect(try count() == 1)
+            let second = try applied()
+            #expect(second.hasPrefix("web: the next launch brings ready none → "), "\(second)")
+            #expect(try count() == 1)
+            // With another change of the app, both are said.
+            try daemon.configure(Apps.sleeper("web", ready + "grace = \"7s\"") + Apps.sleeper("db"))
+            let third = try applied()
+            #expect(third.hasPrefix("web: changed grace 5s → 7s (live); the next launch brings ready"), "\(third)")
+            #expect(try count() == 2)
+            try daemon.done(.restart, "web")
+            #expect(try applied() == "nothing changed\n")
+        }
+    }
+
     @Test("One line an app, and exit statuses that tell done, failed, invalid and unknown apart")
     func lines() throws {
         try withDaemon(Apps.sleeper("web") + Apps.sleeper("db") + Apps.sleeper("old")) { daemon throws in

@@ -119,6 +119,57 @@ import TorporAPI
         try daemon.stop()
     }
 
+    @Test("a stop until the next boot holds over a crash and a start of torpord, and ends with the boot")
+    func untilBoot() throws {
+        let daemon = try Daemon(
+            """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            [apps.base]
+            [apps.top]
+            requires = ["base"]
+            [apps.wanted]
+            launch = "on-demand"
+            [apps.down]
+            """
+        )
+        func start(inAnotherBoot isAnother: Bool) throws {
+            try daemon.stop()
+            if isAnother { _ = try Sqlite.ask(daemon, "UPDATE meta SET value = 'another' WHERE key = 'boot'") }
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+        }
+        func expectStopped() throws {
+            for app in ["base", "top", "wanted", "down"] {
+                try daemon.eventually("\(app) is kept down") { try daemon.summary(app).state == "not-running" }
+                #expect(try daemon.summary(app).lastExit?.reason == "stopped", "\(app)")
+            }
+        }
+        for app in ["base", "top", "down"] { try daemon.waitFor(app, "active") }
+        try daemon.done(.start, "wanted")
+        try daemon.done(.stop, "down")
+        let result = try daemon.done(.stop, "base") { $0.untilBoot = true }
+        #expect(result.message?.hasSuffix("the stop ends with the next boot") == true, "\(result)")
+        for app in ["wanted", "down"] { try daemon.done(.stop, app) { $0.untilBoot = true } }
+        try start(inAnotherBoot: false)
+        try expectStopped()
+        let old = try daemon.torpord()
+        kill(old, SIGKILL)
+        try daemon.eventually("another torpord answers") {
+            (try? daemon.torpord()).map { $0 != old } ?? false && (try? daemon.list()) != nil
+        }
+        try expectStopped()
+        try start(inAnotherBoot: true)
+        for app in ["base", "top", "wanted"] { try daemon.waitFor(app, "active") }
+        #expect(try daemon.summary("down").state == "not-running", "a stop without an end gets none by a second one")
+        // A later stop has no end.
+        try daemon.done(.stop, "base")
+        try start(inAnotherBoot: true)
+        try daemon.waitFor("wanted", "active")
+        for app in ["base", "top"] { #expect(try daemon.summary(app).state == "not-running", "\(app)") }
+        try daemon.stop()
+    }
+
     @Test("the restart ledger goes on where it was")
     func ledger() throws {
         let daemon = try Daemon(

@@ -30,8 +30,13 @@ import TorporAPI
         #expect(try daemon.torpord() == torpord && ProcFS.stat(torpord).parent == keeper)
     }
 
-    private func attack(_ program: String, keys: String = "", _ body: (Daemon) throws -> Void) throws {
-        try withDaemon(Self.toml(keys), files: ["app.py": program]) { daemon in
+    private func attack(
+        _ program: String,
+        keys: String = "",
+        environment: [String: String] = [:],
+        _ body: (Daemon) throws -> Void
+    ) throws {
+        try withDaemon(Self.toml(keys), files: ["app.py": program], environment: environment) { daemon in
             let torpord = try daemon.torpord()
             let keeper = try ProcFS.stat(torpord).parent
             try body(daemon)
@@ -114,6 +119,12 @@ import TorporAPI
         }
     }
 
+    /// Whether such a file keeps waiting who lets go of it without closing it. Before Linux 6.16, FUSE copied the pages
+    /// that were written back, and waited for no answer. The same version has SO_PASSRIGHTS.
+    private static let letGoWaits =
+        Users.effectiveUID == 0 && File.exists("/dev/fuse")
+        && (try? Sockets.unix(.stream).withRaw { raw throws(Errno) in try Sockets.refuseDescriptors(raw) }) != nil
+
     /// The same file system, but the kernel gathers what is written (FUSE_WRITEBACK_CACHE), and nobody answers when it
     /// writes that back: whoever lets go of the file waits for ever, though it never opened it.
     private static let writtenBack =
@@ -123,7 +134,7 @@ import TorporAPI
 
     @Test(
         "A datagram with the last reference to a file that waits for ever holds nobody but what the app sends after it",
-        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
     )
     func writtenBack() throws {
         let program =
@@ -163,6 +174,159 @@ import TorporAPI
             try daemon.waitForEvent("evil", "its notifications waited: closing a descriptor that it sent")
             try daemon.done(.stop, "evil")
             try daemon.eventually("its end lets go of it") { try !waits() }
+        }
+    }
+
+    @Test(
+        "While such a datagram waits, a notify socket that is made again does not keep torpord busy",
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
+    )
+    func renewed() throws {
+        let program =
+            Self.hiding
+                + """
+
+                hide(1)
+                tp.notify("READY=1")
+                with hiding.pop() as evil: tp.notify("STATUS=with it", [evil.fileno()])
+                while not os.path.exists(tp.HERE + "/go"): tp.time.sleep(0.02)
+                tp.notify("STATUS=after it")
+                tp.wait()
+                """
+        try withDaemon(Self.toml("user = \"nobody\"\n"), files: ["app.py": program]) { daemon in
+            try daemon.eventually("it was read") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "with it"
+            }
+            let torpord = try daemon.torpord()
+            let before = try #require(Scheduling(torpord))
+            try File.removeTree(daemon.runtime)
+            try daemon.eventually("the socket is there again") {
+                Sockets.isServed(path: daemon.runtime + "/apps/evil/notify", kind: .datagram)
+            }
+            daemon.touch("go")
+            // That is read when the process that removes the datagram before it is given up, after ten seconds.
+            try daemon.eventually("what came after it is read") {
+                (try? daemon.summary("evil").status) == "after it"
+            }
+            let after = try #require(Scheduling(torpord))
+            #expect(after.ran - before.ran < .seconds(4), "processor time, of up to ten seconds")
+            try daemon.done(.stop, "evil")
+        }
+    }
+
+    /// Sockets of which only the queue has such a file, which was clean when it was closed.
+    private static let hiding =
+        writtenBack
+            + """
+
+            import socket
+            os.close(file)
+            hiding = []
+            def rights(number): return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", number))]
+            def hide(count):
+                for _ in range(count):
+                    file = os.open("/mnt/file", os.O_RDWR)
+                    one, other = socket.socketpair()
+                    one.sendmsg([b"x"], rights(file))
+                    os.close(file)
+                    one.close()
+                    hiding.append(other)
+                os.write(os.open("/mnt/file", os.O_RDWR), bytes(100))
+            """
+
+    /// Children of the keeper that close what others must not close.
+    private func closers(_ keeper: Int32) throws -> Int {
+        try ProcFS.children(keeper).count { (try? ProcFS.stat($0).comm) == "torpor-closer" }
+    }
+
+    @Test(
+        "A connection with the last reference to a file that waits for ever holds nobody, on a kernel that cannot refuse it",
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16")
+    )
+    func connections() throws {
+        let program =
+            Self.hiding
+                + """
+
+                hide(7)
+                open_ones = []
+                def send(variable, before=b"", flags=0, then=b""):
+                    connection = socket.socket(socket.AF_UNIX)
+                    connection.connect(os.environ[variable])
+                    if before: connection.sendall(before)
+                    with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()), flags)
+                    if then: connection.sendall(then)
+                    open_ones.append(connection)
+                for variable in ("TORPOR_MANAGER_SOCKET", "TORPOR_APP_SOCKET"):
+                    send(variable)
+                    # More than is read at once, so that the first connection is closed with the rest unread.
+                    send(variable, before=bytes(100) + b"x" * 70000)
+                    # Out of band.
+                    send(variable, flags=socket.MSG_OOB, then=b"{")
+                # While a call is answered.
+                send("TORPOR_APP_SOCKET", before=b'{"method":"io.torpor.App.Attach","more":true}' + bytes(1))
+                open_ones.pop().close()
+                tp.notify("READY=1\nSTATUS=sent")
+                tp.wait()
+                """
+        try attack(program, keys: "user = \"nobody\"\n", environment: ["TORPOR_TEST_OLD_KERNEL": "1"]) { daemon in
+            try daemon.eventually("it has sent them") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "sent"
+            }
+            let (torpord, keeper) = try (daemon.torpord(), ProcFS.stat(daemon.torpord()).parent)
+            try daemon.eventually("other processes wait for them") { try closers(keeper) > 0 }
+            try expectUnharmed(daemon, torpord, keeper)
+            #expect(try closers(keeper) <= 4, "one user keeps few of them busy")
+            try daemon.done(.stop, "evil")
+            try daemon.eventually("its end lets go of them") { try closers(keeper) == 0 }
+        }
+    }
+
+    @Test(
+        "Such a connection whose call is still answered holds no torpord that is killed or replaced",
+        .enabled(if: DescriptorTests.letGoWaits, "needs root, FUSE and Linux 6.16"),
+        arguments: [SIGKILL, SIGUSR2]
+    )
+    func unread(signal: Int32) throws {
+        let program =
+            Self.hiding
+                + """
+
+                hide(1)
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(os.environ["TORPOR_MANAGER_SOCKET"])
+                call = b'{"method":"io.torpor.Manager.Events","parameters":{"follow":true},"more":true}'
+                connection.sendall(call + bytes(1))
+                while not connection.recv(65536).endswith(bytes(1)): pass
+                # Nothing more is read until the call is answered, which it never is.
+                with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()))
+                tp.notify("READY=1\nSTATUS=sent")
+                tp.wait()
+                """
+        let toml = "readers = [\"nogroup\"]\n" + Self.toml("user = \"nobody\"\n")
+        let environment = ["TORPOR_TEST_OLD_KERNEL": "1"]
+        try withDaemon(toml, files: ["app.py": program], environment: environment) { daemon in
+            try daemon.eventually("it has sent it") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "sent"
+            }
+            let old = try daemon.torpord()
+            let keeper = try ProcFS.stat(old).parent
+            kill(old, signal)
+            try daemon.eventually("another torpord runs") { (try? daemon.torpord()).map { $0 != old } ?? false }
+            try daemon.waitUntilItAnswers()
+            try expectUnharmed(daemon, try daemon.torpord(), keeper)
+            #expect(try daemon.summary("evil").status == "sent")
+            // What waits is torpord's own exit, or the process that has the connection from it.
+            if signal == SIGUSR2 { try daemon.eventually("torpor-closer has it") { try closers(keeper) == 1 } }
+            #expect(File.exists("/proc/\(old)") == (signal == SIGKILL))
+            try daemon.done(.stop, "evil")
+            try daemon.eventually("its end lets go of it") { try closers(keeper) == 0 && !File.exists("/proc/\(old)") }
         }
     }
 

@@ -258,6 +258,48 @@ import Varlink
         }
     }
 
+    @Test("Server leaves a required app running that listens, unless connections wake it: it may have other clients")
+    func requiredListener() throws {
+        let lines = "background_time = \"100ms\"\nlaunch = \"on-demand\"\n"
+        func listener(_ name: String, _ rest: String = "") -> String {
+            """
+            [apps.\(name)]
+            exec = ["/usr/bin/python3", "-S", "@D/listen.py"]
+            ready = "notify"
+            \(lines)\(rest)
+
+            """
+        }
+        let apps =
+            listener("db") + listener("cache", "wake_on_connect = true") + Governed.sleeper("quiet", lines)
+            + Governed.sleeper(
+                "front",
+                lines
+                    + "requires = [\"db\", \"cache\", \"quiet\"]\n[[apps.front.timers]]\nname = \"t\"\nevery = \"1h\""
+            ) + Governed.sleeper("late", lines + "[[apps.late.timers]]\nname = \"t\"\nevery = \"1h\"")
+        let program = """
+            from tp import *
+            listener = socket.socket()
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            notify("READY=1")
+            wait()
+            """
+        let text = try toml("server", "options = { idle_after = \"1s\" }", apps: apps)
+        try withDaemon(text, files: ["listen.py": program]) { daemon throws in
+            try daemon.done(.start, "front")
+            for name in ["front", "cache", "quiet"] { try daemon.waitFor(name, "suspended") }
+            try daemon.waitFor("db", "background")
+            // The time of db in the background is over long before another app has been idle for a second.
+            try daemon.done(.start, "late")
+            try daemon.waitFor("late", "suspended")
+            #expect(try daemon.summary("db").state == "background")
+            let status = try daemon.status("db")
+            let text = "clients other than the apps that require it (so the policy server leaves it running)"
+            #expect(status.notWokenBy.contains(text), "\(status.notWokenBy)")
+        }
+    }
+
     @Test("apply changes nothing if a policy refuses its new options, and says which name no app")
     func refusedOptions() throws {
         let good = try toml("server", "options = { idle_after = \"1h\" }", apps: Governed.sleeper("a", ""))

@@ -128,6 +128,18 @@ import TorporAPI
         }
     }
 
+    @Test("An app's socket whose file was removed while there was no torpord is made again")
+    func lostSocket() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let pid = try daemon.summary("web").pid
+            let socket = daemon.runtime + "/apps/web/app"
+            try daemon.lose(.killed) { try File.remove(socket) }
+            try daemon.eventually("its own socket is served") { Sockets.isServed(path: socket) }
+            #expect(try daemon.summary("web").pid == pid)
+        }
+    }
+
     private func bindAndClose(_ path: String, _ kind: Sockets.Kind) throws {
         let socket =
             kind == .datagram ? try Sockets.bindDatagram(path: path, mode: 0o600) : try Sockets.listen(path: path)

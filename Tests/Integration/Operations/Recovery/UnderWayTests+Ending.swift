@@ -156,8 +156,8 @@ extension UnderWayTests {
     }
 
     @Test(
-        "An after_stop hook that was cut off runs again, before the app counts as ended",
-        arguments: [Loss.killed, .both]
+        "An after_stop command that was cut off with the keeper runs again, before the app counts as ended",
+        arguments: [Loss.keeper, .both]
     )
     func hookAfter(loss: Loss) throws {
         let toml = """
@@ -177,6 +177,8 @@ extension UnderWayTests {
             try daemon.waitForRecord("web", "hook")
             try daemon.lose(loss)
             try daemon.eventually("it runs again") { daemon.records("web") == ["hook", "hook"] }
+            let events = try daemon.events("web")
+            #expect(events.contains { $0.text.contains("after_stop was cut off") }, "\(events)")
             #expect(try daemon.summary("web").transition == "terminating")
             File.touch(daemon.directory + "/go")
             try daemon.eventually("it has ended") { try daemon.summary("web").state == "not-running" }
