@@ -213,12 +213,16 @@ public final class Coordinator {
         var order: [AppID] = []
         order.reserveCapacity(unrecorded.count)
         var left = unrecorded
-        func add(_ app: AppID) {
-            guard left.remove(app) != nil else { return }
-            for other in graph.requires[app] { add(other) }
-            order.append(app)
+        for first in unrecorded {
+            // Not recursive, since a chain of apps may be long.
+            var path = [(app: first, hasItsOwn: false)]
+            while let (app, hasItsOwn) = path.popLast() {
+                if hasItsOwn { order.append(app) }
+                guard !hasItsOwn, left.remove(app) != nil else { continue }
+                path.append((app, true))
+                for other in graph.requires[app] where left.contains(other) { path.append((other, false)) }
+            }
         }
-        for app in unrecorded { add(app) }
         return order
     }
 
