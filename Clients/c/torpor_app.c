@@ -1896,7 +1896,7 @@ int torpor_app_set_activity(torpor_app *app, const torpor_current_activity *acti
         return 0;
     struct text call = start_call("SetActivity");
     put(&call, "\"type\":");
-    put_string(&call, activity->type);
+    put_string(&call, activity->type != NULL ? activity->type : "");
     if (activity->title != NULL) {
         put(&call, ",\"title\":");
         put_string(&call, activity->title);

@@ -143,7 +143,10 @@ package struct ArchiveFolder: Sendable {
     func renew() throws(Errno) {
         do throws(Errno) {
             try File.markChanged(current)
-            try File.synchronise(try File.open(current, [.read, .noFollow, .nonBlocking]).raw)
+            // The file must stay open until it is synchronised.
+            try File.open(current, [.read, .noFollow, .nonBlocking]).withRaw { raw throws(Errno) in
+                try File.synchronise(raw)
+            }
         } catch {
             if error == .noSuchFileOrDirectory || error == .notDirectory { return }
             throw error

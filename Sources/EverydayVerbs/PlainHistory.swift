@@ -50,7 +50,7 @@ package struct PlainHistory {
             guard let event = try? EventRecord(json: json) else { continue }
             let time = Times.timestamp(event.at)
             let run = event.incarnation.map { $0 > 0 ? "run \($0)" : "-" } ?? "-"
-            let column = "  " + run + String(repeating: " ", count: max(0, 8 - run.count))
+            let column = "  " + run + String(repeating: " ", count: max(1, 8 - run.count))
             text += Terminal.coloured(time, .dim) + column
             var sentence = EventText.sentence(event)
             if let name = event.app, name != request.app {

@@ -153,17 +153,20 @@ extension AppMachine {
         interruptions = 0
         letScenesGo()
         switch phase {
-        case .notRunning:
+        case .notRunning(let rest):
             edgeDeadline = nil
             scenes = nil
             phase = .notRunning(.resting)
-            if reason == .stopped { lastEnding = .stopped }
+            if reason == .stopped || reason == .shutdown && rest != .resting { lastEnding = reason }
             endForcedRun()
         case .launching, .running:
             terminate(reason, politely: true, into: &actions, now: now)
         case .terminating(var terminating):
+            // Nobody has stopped an app that is restarted: only the end of torpord keeps it from running again.
+            if reason == .stopped || reason == .shutdown && terminating.relaunch != nil {
+                terminating.stoppedBy = reason
+            }
             terminating.relaunch = nil
-            if reason == .stopped { terminating.stoppedBy = .stopped }
             if terminating.reason == nil || terminating.stage == .announced { terminating.reason = reason }
             phase = .terminating(terminating)
         }

@@ -103,10 +103,7 @@ extension Coordinator {
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         if !shuttingDown { _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil }) }
-        let before = unrecorded
         for app in nodes.indices { absorb([], of: app, now: now) }
-        // Nothing else has changed yet: the records are those that the apps were restored from.
-        unrecorded = before
         return finish(now: now)
     }
 

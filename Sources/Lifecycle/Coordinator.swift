@@ -59,7 +59,7 @@ public final class Coordinator {
     var ids: [String: AppID] = [:]
     private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
-    var unrecorded: Set<AppID> = []
+    private var unrecorded: Set<AppID> = []
     private var putOff: Set<AppID> = []
     var changed: [AppID] = []
     /// Apps that the configuration no longer names and that may still have processes.

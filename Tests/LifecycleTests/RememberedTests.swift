@@ -48,6 +48,38 @@ struct RememberedTests {
         }
     }
 
+    @Test(
+        "a restart that a shutdown cuts short is no person's stop, however far it has come",
+        arguments: [false, true]
+    )
+    func restartCutShort(hasEnded: Bool) throws {
+        for requests in [[Request.restart], [.stop(.stopped), .start(background: false)]] {
+            var machine = AppMachine(rules: AppRules())
+            _ = machine.launch(foreground: true, reason: .user, now: .zero)
+            launch(&machine)
+            for request in requests { _ = try machine.request(request, now: second) }
+            if hasEnded { end(&machine, .exited(code: 0), at: second) }
+            #expect(machine.isWaitingToLaunch == hasEnded)
+            _ = try machine.request(.stop(.shutdown), now: second)
+            #expect(!machine.isStopped)
+            if !hasEnded { end(&machine, .exited(code: 0), at: second) }
+            #expect(!machine.isStopped && machine.state == .notRunning && !machine.isWaitingToLaunch)
+            #expect(machine.remembered.lastEnding == .shutdown)
+        }
+    }
+
+    @Test("a stop that was asked for before a shutdown stays one") func stoppedBeforeShutdown() throws {
+        var machine = AppMachine(rules: AppRules())
+        _ = machine.launch(foreground: true, reason: .user, now: .zero)
+        launch(&machine)
+        for request in [Request.restart, .stop(.stopped), .stop(.shutdown)] {
+            _ = try machine.request(request, now: second)
+        }
+        #expect(machine.isStopped)
+        end(&machine, .exited(code: 0), at: second)
+        #expect(machine.isStopped)
+    }
+
     @Test("a force quit is remembered as one, also where nothing ran")
     func forceQuit() throws {
         var resting = AppMachine(rules: AppRules())

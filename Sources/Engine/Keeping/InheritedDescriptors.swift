@@ -19,6 +19,7 @@ package final class InheritedDescriptors {
 
     /// Creates an object with the given descriptors, by name.
     package init(_ all: [(name: String, descriptors: [Descriptor])]) {
+        held.reserveCapacity(all.count)
         for (name, descriptors) in all {
             held[name] = descriptors
             if let app = DescriptorName.appOfStore(name) { stores[app, default: []].append(name) }

@@ -18,6 +18,8 @@ package struct PersistedApp {
     package var goalOfPerson: Goal?
     /// Whether the last stop of the app, by a user or together with an app that it requires, ends with this boot.
     package var isStoppedUntilBoot = false
+    /// Whether the app was adopted without a record, so that only the store knows what a user has requested.
+    package var isWithoutRecord = false
     /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
@@ -178,7 +180,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             for app in self.apps {
                 guard let row = contents.apps[app.name] else { continue }
-                if isUnknown.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
+                if isUnknown.contains(app.id) {
+                    self.remember(app, row)
+                } else {
+                    app.kept.take(row)
+                    if app.kept.isWithoutRecord { self.takeGoal(row, app) }
+                }
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
@@ -224,13 +231,17 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             window: app.specification.rules.backoff.window.microseconds
         )
         app.kept.take(row, times: known.ledger)
-        if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
+        takeGoal(row, app)
         if row.isStoppedUntilBoot { app.kept.isStoppedUntilBoot = true }
         if app.lastExit == nil {
             app.lastExit = row.lastExit.map {
                 LastExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at)
             }
         }
+    }
+
+    private func takeGoal(_ row: AppRow, _ app: AppRuntime) {
+        if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
     }
 
     // MARK: What changes

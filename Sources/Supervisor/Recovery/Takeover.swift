@@ -309,6 +309,7 @@ final class Takeover: ShellRoom {
             app.run.tree = tree
             app.run.launchedAt = loop.now
             app.lastState = state
+            app.kept.isWithoutRecord = true
             note(app, .adopted, text: "was found running without a record, and is adopted")
             return false
         }

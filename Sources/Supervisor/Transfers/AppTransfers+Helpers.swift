@@ -78,10 +78,18 @@ extension AppTransfers {
         }
     }
 
-    private func launch(_ app: AppRuntime, _ place: DataPlace, _ facts: TransferHelper.Facts) throws(LaunchError) {
+    /// The path of torpor-transfer, which is in a package of its own.
+    static func program() throws(LaunchError) -> String {
         guard let program = ThisProcess.companion("torpor-transfer", variable: "TORPOR_TRANSFER") else {
-            throw LaunchError("torpor-transfer is neither beside torpord nor in ../libexec/torpor: install it")
+            throw LaunchError(
+                "torpor-transfer is neither beside torpord nor in ../libexec/torpor: install the package torpor-transfer"
+            )
         }
+        return program
+    }
+
+    private func launch(_ app: AppRuntime, _ place: DataPlace, _ facts: TransferHelper.Facts) throws(LaunchError) {
+        let program = try Self.program()
         let name = app.name
         let manner = manner(of: app)
         var plan = supervisor.launcher.companionPlan(program, Self.arguments(place, manner), of: name)

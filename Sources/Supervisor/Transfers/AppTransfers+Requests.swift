@@ -79,6 +79,7 @@ extension AppTransfers {
 
     private func transfer(_ request: StartTransferRequest, _ app: AppRuntime) throws(TransferProblem) -> Transfer {
         if let problem = Self.permissionProblem(app) { throw .failed(problem) }
+        do throws(LaunchError) { _ = try Self.program() } catch { throw .failed("nothing is transferred: \(error)") }
         guard let direction = TransferDirection(rawValue: request.direction) else {
             throw .invalid(FieldError(field: "direction", problem: "must be download or upload"))
         }

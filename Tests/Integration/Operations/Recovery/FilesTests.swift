@@ -87,6 +87,11 @@ import TorporAPI
             // They are the daemon's again: it hears of their ends, and ends them whole.
             kill(web, SIGKILL)
             try daemon.eventually("it was restarted") { try daemon.summary("web").incarnation == 2 }
+            // Nor is it forgotten, since the app was found as it was wanted: the next start suspends it again.
+            try daemon.eventually("it is on the disk") {
+                try Sqlite.ask(daemon, "SELECT incarnation FROM apps WHERE name = 'web'") == "2"
+            }
+            #expect(try Sqlite.ask(daemon, "SELECT goal FROM apps WHERE name = 'asleep'") == "suspended")
             try daemon.done(.stop, "asleep")
             #expect(daemon.processes(of: "asleep").isEmpty)
             try daemon.eventually("it writes") { (try? daemon.truth("web", 2).accepted) ?? 0 > 0 }
