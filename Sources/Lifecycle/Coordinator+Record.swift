@@ -97,8 +97,12 @@ extension Coordinator {
     }
 
     /// Continues every app that waits for other apps. Call this once, after all apps are restored.
+    ///
+    /// If the earlier torpord died while it recorded a stop, the record of an app may have the stop, and those of apps
+    /// that require it not yet (``takeUnrecorded()``): they stop too.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
+        if !shuttingDown { _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil }) }
         for app in nodes.indices { absorb([], of: app, now: now) }
         return finish(now: now)
     }

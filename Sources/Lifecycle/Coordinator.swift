@@ -204,10 +204,26 @@ public final class Coordinator {
         return putOff
     }
 
-    /// The apps that changed since the last call and must be recorded before any action is carried out.
-    public func takeUnrecorded() -> Set<AppID> {
+    /// The apps that changed since the last call and must be recorded before any action is carried out, each after those
+    /// that it requires: if torpord dies in between, the next one knows the stop of an app, and passes it on to the apps
+    /// that require it, but knows no stop of these without that of the app.
+    public func takeUnrecorded() -> [AppID] {
         defer { unrecorded.removeAll(keepingCapacity: true) }
-        return unrecorded
+        guard unrecorded.count > 1 else { return Array(unrecorded) }
+        var order: [AppID] = []
+        order.reserveCapacity(unrecorded.count)
+        var left = unrecorded
+        for first in unrecorded {
+            // Not recursive, since a chain of apps may be long.
+            var path = [(app: first, hasItsOwn: false)]
+            while let (app, hasItsOwn) = path.popLast() {
+                if hasItsOwn { order.append(app) }
+                guard !hasItsOwn, left.remove(app) != nil else { continue }
+                path.append((app, true))
+                for other in graph.requires[app] where left.contains(other) { path.append((other, false)) }
+            }
+        }
+        return order
     }
 
     /// Frees memory that the coordinator needed only for a burst of changes.

@@ -46,6 +46,36 @@ struct RecordTests {
         #expect(machine.repeatLaunch().isEmpty && machine.incarnation == first + 1)
     }
 
+    @Test("a stop or restart of which not all records were written is whole under the next one, or not begun")
+    func halfWritten() throws {
+        for request in [Request.restart, .stop(.stopped)] {
+            for count in 0...3 {
+                var fleet = try CoordinatorTests.tower()
+                try fleet.ask(.start(background: false), "web")
+                let ids = Array(0..<fleet.coordinator.count)
+                let before = try Record.again(fleet.coordinator, ids)
+                _ = fleet.coordinator.takeUnrecorded()
+                let actions = try fleet.coordinator.request(request, of: fleet.id("db"), now: fleet.now)
+                let order = fleet.coordinator.takeUnrecorded()
+                #expect(order.map { fleet.name($0) } == ["db", "api", "web"])
+                let written = Array(order.prefix(count))
+                fleet.coordinator = try Record.again(before, ids, later: fleet.coordinator, written: written)
+                fleet.log = []
+                // Actions that were recorded are carried out by the next one, too.
+                fleet.settle(actions.filter { written.contains($0.app) })
+                fleet.settle(fleet.coordinator.carryOn(shuttingDown: false, now: fleet.now))
+                let isBegun = count > 0
+                let stopped = isBegun ? ["web stop", "api stop", "db stop"] : []
+                #expect(fleet.log.filter { $0.hasSuffix(" stop") } == stopped)
+                let launched = isBegun && request == .restart ? ["db", "api", "web"] : []
+                #expect(fleet.takeLog("launch") == launched, "\(request) after \(count) records")
+                for name in ["web", "api", "db"] {
+                    #expect((fleet.state(name) == .active) == (!isBegun || request == .restart))
+                }
+            }
+        }
+    }
+
     @Test("a code that no writer has is refused")
     func unknownCode() {
         var bytes = Record.of(AppMachine(rules: AppRules()))
@@ -156,10 +186,17 @@ enum Record {
         return again.flatMap { of($0) == bytes ? $0 : nil }
     }
 
-    /// A coordinator of the apps in some places, in this order, that has taken over everything from records.
-    static func again(_ coordinator: Coordinator, _ places: [AppID]) throws -> Coordinator {
+    /// A coordinator of the apps in some places, in this order, that has taken over everything from records. Those of
+    /// `written` are of a later time, at which the coordinator was `later`.
+    static func again(
+        _ coordinator: Coordinator,
+        _ places: [AppID],
+        later: Coordinator? = nil,
+        written: [AppID] = []
+    ) throws -> Coordinator {
         let fresh = try Coordinator(places.map { coordinator.definition($0) })
         for (app, place) in places.enumerated() {
+            let coordinator = written.contains(place) ? later ?? coordinator : coordinator
             let bytes = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
                 var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
                 coordinator.encode(place, into: &writer)

@@ -163,10 +163,10 @@ import TorporAPI
             try File.rename(path + ".other", path)
             try File.remove(daemon.runtime + "/recovery")
             var count = 0
-            // Each attempt opens it four times.
+            // Each attempt opens it up to four times.
             try daemon.eventually("it was tried again") {
                 count += inotify.read().count { $0.events.contains(opened) }
-                return count >= 16
+                return count >= 8
             }
             func said(_ text: String) -> Int { daemon.log.components(separatedBy: text).count - 1 }
             #expect(said("cannot be restored") == 1)
