@@ -442,7 +442,8 @@ let withoutSwift: Set = [
     "TorporPolicyABI",
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the
-/// compiler may look into the others for each, as it would if they were one module.
+/// compiler may look into the others for each, as it would if they were one module, and access is exclusive without a check,
+/// which is a tenth of torpord's instructions: the debug build, which runs all tests and fuzzers, checks it.
 let shell: Set = ["Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor"]
 /// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
 /// rather than quick.
@@ -461,7 +462,7 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     // there needs it.
     if target.name == "torpor-verbs" { flags = ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"] + flags }
     if commands.contains(target.name) { flags.append("-Osize") }
-    if shell.contains(target.name) { flags.append("-cross-module-optimization") }
+    if shell.contains(target.name) { flags += ["-cross-module-optimization", "-enforce-exclusivity=unchecked"] }
     var settings: [SwiftSetting] = [.unsafeFlags(flags, release)]
     // https://github.com/swiftlang/swift-evolution, proposals 335, 444 and 409
     for feature in ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"] {

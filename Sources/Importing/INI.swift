@@ -47,9 +47,14 @@ struct INI {
 
     subscript(name: String) -> Section? { places[WireText(name)].map { sections[$0] } }
 
-    /// Adds a section. Returns false if a section with this name exists already.
-    mutating func append(_ section: Section) -> Bool {
-        guard places[WireText(section.name)] == nil else { return false }
+    /// Adds a section; if one with this name exists already, the entries are added to that one and count before its own.
+    /// Returns whether the section is new.
+    @discardableResult
+    mutating func add(_ section: Section) -> Bool {
+        if let place = places[WireText(section.name)] {
+            for entry in section.entries { sections[place].append(entry) }
+            return false
+        }
         places[WireText(section.name)] = sections.count
         sections.append(section)
         return true
@@ -73,7 +78,7 @@ struct INI {
             if isIndented, isOpen, let section, sections[section].extend(with: trimmed) { continue }
             if trimmed.hasPrefix("["), let end = trimmed.lastIndex(of: "]") {
                 let name = trimmed[trimmed.index(after: trimmed.startIndex)..<end].trimmed
-                _ = append(Section(name: name, line: place))
+                add(Section(name: name, line: place))
                 section = places[WireText(name)]
                 isOpen = false
                 continue

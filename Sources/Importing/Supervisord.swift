@@ -228,6 +228,7 @@ struct SupervisordIncludes {
         var seen: Set<WireText> = []
         for (pattern, _) in patterns.members.prefix(Self.mostPatterns) {
             let found = files(SourceTree.join(folder, pattern)).filter { tree.read($0) != nil }
+                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
             if leftOut {
                 let most = "more than \(Self.mostPlaces) files or folders, of which the first are read"
                 result.doubt("\(quoted(pattern)) of [include] matches \(most)", at: place)
@@ -240,10 +241,23 @@ struct SupervisordIncludes {
         }
     }
 
+    /// Adds the sections of a file. What a later file says of a section counts before what earlier ones said.
     private mutating func take(_ path: String, _ ini: inout INI) {
         guard let text = tree.text(path) else { return }
-        for section in INI(text, file: SourceTree.lastPart(path)).sections where ini.append(section) {
-            folders[WireText(section.name)] = SourceTree.folder(path)
+        let here = SourceTree.folder(path)
+        for section in INI(text, file: SourceTree.lastPart(path)).sections {
+            guard ini[section.name] != nil else {
+                ini.add(section)
+                folders[WireText(section.name)] = here
+                continue
+            }
+            // The entries of the section keep the folder of their own file.
+            var merged = INI.Section(name: section.name, line: section.line)
+            for var entry in section.entries {
+                entry.value = entry.value.replacing("%(here)s", with: here.replacing("%", with: "%%"))
+                merged.append(entry)
+            }
+            ini.add(merged)
         }
     }
 

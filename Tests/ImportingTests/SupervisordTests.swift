@@ -420,6 +420,21 @@ struct SupervisordTests {
         )
     }
 
+    @Test("what a later file of [include] says of a section counts before the earlier ones, key by key")
+    func overriding() throws {
+        let files = [
+            "supervisord.conf":
+                "[include]\nfiles = zz/*.conf aa/*.conf\n[program:a]\ncommand=/bin/main\nuser=nobody\n",
+            "zz/z.conf": "[program:a]\ncommand=%(here)s/a\nstopwaitsecs=4\n[group:g]\nprograms=a\n",
+            "aa/a.conf": "[program:a]\nstopwaitsecs=6\n[program:b]\ncommand=%(here)s/b\n[group:g]\nprograms=a,b\n",
+        ]
+        let found = try Imported("supervisord.conf", files)
+        #expect(try found["a"].exec == ["/srv/app/zz/a"] && found["a"].user == "nobody")
+        #expect(try found["a"].rules.grace == .seconds(6))
+        #expect(try found["b"].exec == ["/srv/app/aa/b"])
+        #expect(try found["a"].tags == ["g"] && found["b"].tags == ["g"])
+    }
+
     @Test("a pattern of [include] may name folders, sets and the machine, as in supervisord")
     func patterns() throws {
         func program(_ name: String) -> String { "[program:\(name)]\ncommand=/bin/\(name)\n" }

@@ -87,16 +87,28 @@ import TorporAPI
             // They are the daemon's again: it hears of their ends, and ends them whole.
             kill(web, SIGKILL)
             try daemon.eventually("it was restarted") { try daemon.summary("web").incarnation == 2 }
-            // Nor is it forgotten, since the app was found as it was wanted: the next start suspends it again.
-            try daemon.eventually("it is on the disk") {
-                try Sqlite.ask(daemon, "SELECT incarnation FROM apps WHERE name = 'web'") == "2"
-            }
-            #expect(try Sqlite.ask(daemon, "SELECT goal FROM apps WHERE name = 'asleep'") == "suspended")
             try daemon.done(.stop, "asleep")
             #expect(daemon.processes(of: "asleep").isEmpty)
             try daemon.eventually("it writes") { (try? daemon.truth("web", 2).accepted) ?? 0 > 0 }
             try daemon.expectWholeLog("web", 2)
             try? File.remove(daemon.runtime + "/recovery.unusable")
+        }
+    }
+
+    @Test("What a user requested of an app holds although it was adopted without its record") func goal() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try prepare(daemon)
+            try daemon.lose(.both) { try Damage.garbage.apply(to: daemon) }
+            try daemon.waitFor("asleep", "suspended")
+            let old = daemon.processes(of: "asleep")
+            try daemon.lose(.both) {
+                for pid in old { kill(pid, SIGKILL) }
+                try daemon.eventually("it is gone") { !old.contains(where: Truth.isAlive) }
+                try File.removeTree(daemon.runtime)
+            }
+            try daemon.waitForEvent("asleep", "will be suspended, as a user left it before this start")
+            try daemon.waitFor("asleep", "suspended")
+            #expect(try daemon.summary("asleep").pid.map(Truth.isStopped) == true)
         }
     }
 
