@@ -59,7 +59,7 @@ struct RememberedTests {
             launch(&machine)
             for request in requests { _ = try machine.request(request, now: second) }
             if hasEnded { end(&machine, .exited(code: 0), at: second) }
-            #expect(machine.isWaitingToLaunch == hasEnded)
+            #expect(machine.state == (hasEnded ? .notRunning : .active) && machine.isWaitingToLaunch)
             _ = try machine.request(.stop(.shutdown), now: second)
             #expect(!machine.isStopped)
             if !hasEnded { end(&machine, .exited(code: 0), at: second) }
