@@ -251,7 +251,7 @@ import TorporAPI
                 + """
 
                 hide(7)
-                tp.notify("READY=1\nSTATUS=ready")
+                tp.notify("READY=1\\nSTATUS=ready")
                 while not os.path.exists(tp.HERE + "/go"): tp.time.sleep(0.02)
                 open_ones = []
                 def send(variable, before=b"", flags=0, then=b""):
@@ -320,7 +320,7 @@ import TorporAPI
                     while reply and not reply.endswith(bytes(1)): reply += connection.recv(65536)
                 # Nothing more is read until the call is answered, which it never is.
                 with hiding.pop() as evil: connection.sendmsg([b"x"], rights(evil.fileno()))
-                tp.notify("READY=1\nSTATUS=sent")
+                tp.notify("READY=1\\nSTATUS=sent")
                 tp.wait()
                 """
         let toml = "readers = [\"nogroup\"]\n" + Self.toml("user = \"nobody\"\n")
