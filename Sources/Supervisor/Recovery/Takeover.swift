@@ -144,6 +144,8 @@ final class Takeover: ShellRoom {
         if !removed.isEmpty { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
         endLeftOver(Array(left.values), strays)
+        // Those that are waited for have their pidfds elsewhere, and the others were ended.
+        commandsLeft = [:]
         forgetSlots(of: removed)
         let recovered = apps.filter { coordinator[$0.id].isAlive }
         let unheard = recovered.filter { !supervisor.inheritance.has(DescriptorName.notify($0.name)) }.map(\.id)
