@@ -79,9 +79,8 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     return got;
 }
 
-int tlx_stamp(int fd) {
-    int one = 1;
-    return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+int tlx_stamp(int fd, int is_on) {
+    return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &is_on, sizeof is_on);
 }
 
 ssize_t tlx_read_plain(int fd, void *buffer, size_t size, int *has_descriptors) {

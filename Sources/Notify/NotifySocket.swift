@@ -31,8 +31,8 @@ public final class NotifySocket {
         public var uid: UInt32
         /// The sender's gid.
         public var gid: UInt32
-        /// When it was sent, in nanoseconds since 1970; nil if the kernel does not record that. Tells equal datagrams
-        /// apart.
+        /// When it was sent or first looked at, in nanoseconds since 1970; nil if no descriptors came with it, or if the
+        /// kernel does not record that. Tells equal datagrams apart.
         public var sent: Int64?
         /// Whether descriptors came with the datagram.
         public var hasDescriptors: Bool
@@ -43,8 +43,6 @@ public final class NotifySocket {
     /// The descriptor to watch for reading.
     public let descriptor: Descriptor
     private let place: SharedPath
-    /// Whether the kernel records when each datagram is sent.
-    private let isStamped: Bool
     private let buffer: DatagramBuffer
 
     /// Binds the socket, and replaces an old socket at the path.
@@ -73,7 +71,6 @@ public final class NotifySocket {
             descriptor = try Sockets.bindDatagram(path: path, mode: mode, receiveBuffer: 1 << 20)
             // Descriptors that linger may wait in it.
             descriptor.closesPromptly = true
-            isStamped = (try? Sockets.stampDatagrams(descriptor.raw)) != nil
             if let owner { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
         } catch {
             let sentence =
@@ -89,7 +86,8 @@ public final class NotifySocket {
         self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
-        isStamped = (try? Sockets.stampDatagrams(descriptor.raw)) != nil
+        // That torpord may have died while it was on.
+        try? Sockets.stampDatagrams(descriptor.raw, false)
         descriptor.closesPromptly = true
     }
 
@@ -118,14 +116,23 @@ public final class NotifySocket {
         return nil
     }
 
-    // Leaves no room for descriptors, so that the kernel only reports that there are some (MSG_CTRUNC).
+    // The times are on only while they are read. With them, a torpord of a version that leaves no room for them would
+    // not get the senders: it may take over this socket after a downgrade, or after an upgrade that failed.
     private func look() -> ReceivedMessage? {
+        guard let found = look(stamped: false) else { return nil }
+        guard found.controlTruncated, (try? Sockets.stampDatagrams(descriptor.raw, true)) != nil else { return found }
+        defer { try? Sockets.stampDatagrams(descriptor.raw, false) }
+        return look(stamped: true) ?? found
+    }
+
+    // Leaves no room for descriptors, so that the kernel only reports that there are some (MSG_CTRUNC).
+    private func look(stamped: Bool) -> ReceivedMessage? {
         let found = try? Sockets.receive(
             descriptor.raw,
             into: &buffer.bytes,
             maximumDescriptors: 0,
             leaving: true,
-            stamped: isStamped
+            stamped: stamped
         )
         return found ?? nil
     }

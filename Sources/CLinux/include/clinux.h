@@ -55,8 +55,8 @@ extern const int tlx_madv_cold, tlx_madv_pageout;
 /// sent, if the socket has SO_TIMESTAMPNS; must be NULL if not.
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
                     int *truncated, int64_t *nanoseconds, int peek);
-/// Sets SO_TIMESTAMPNS.
-int tlx_stamp(int fd);
+/// Sets or clears SO_TIMESTAMPNS.
+int tlx_stamp(int fd, int is_on);
 /// Reads from a stream socket; 0 at its end. If descriptors were sent with the next data, reads nothing, and sets
 /// *has_descriptors: they would be closed, which may block. Never blocks.
 ssize_t tlx_read_plain(int fd, void *buffer, size_t size, int *has_descriptors);

@@ -23,7 +23,7 @@ public struct ReceivedMessage {
     public var descriptors: [Descriptor]
     /// The sender; nil unless the receiving socket has SO_PASSCRED.
     public var sender: PeerCredentials?
-    /// When it was sent, in nanoseconds since 1970; nil unless that was asked for.
+    /// When it was sent or first looked at, in nanoseconds since 1970; nil unless that was asked for.
     public var sent: Int64?
     /// Whether data was truncated (MSG_TRUNC).
     public var dataTruncated: Bool
@@ -190,7 +190,7 @@ public enum Sockets {
 
     /// Receives one message through a scratch buffer that many sockets can share; the result has its own copy of the
     /// bytes. With `leaving`, the message stays in the queue (MSG_PEEK), and the received descriptors are duplicates.
-    /// Call ``drop(_:)`` to remove the message. `stamped`: whether ``stampDatagrams(_:)`` was called for the socket.
+    /// Call ``drop(_:)`` to remove the message. `stamped`: whether ``stampDatagrams(_:_:)`` is on for the socket.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
@@ -239,9 +239,11 @@ public enum Sockets {
         )
     }
 
-    /// Has the kernel record when each datagram to this socket is sent. Two datagrams that are otherwise equal have
-    /// different times.
-    public static func stampDatagrams(_ socket: Int32) throws(Errno) { try call { tlx_stamp(socket) } }
+    /// Has the kernel record when each datagram to this socket is sent, or when it is first received after this call.
+    /// Two datagrams that are otherwise equal have different times.
+    public static func stampDatagrams(_ socket: Int32, _ isOn: Bool) throws(Errno) {
+        try call { tlx_stamp(socket, isOn ? 1 : 0) }
+    }
 
     /// Discards the next datagram, if there is one.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }

@@ -168,7 +168,7 @@ package final class Containers: ShellRoom {
 
     /// Tries again in a second: torpord or the machine was out of descriptors or memory.
     private func watchLater(_ app: AppRuntime) {
-        unwatched.append(app)
+        if !unwatched.contains(where: { $0 === app }) { unwatched.append(app) }
         if watchTimer == nil { watchTimer = try? loop.timer { [weak self] in self?.watchNow() } }
         if watchTimer?.deadline == nil { watchTimer?.arm(after: Self.watchPause) }
     }
