@@ -8,9 +8,10 @@ public struct RequestToken: Hashable, Sendable {
     /// The token's number, never 0.
     public let value: UInt64
 
-    /// Creates a random token, which in practice no other request has.
+    /// Creates a random token, which in practice no other request has. It is even: 0.2.0 records an odd token in another
+    /// form than later versions, which do not recognise such a request if it is repeated after an upgrade.
     public static func random() -> RequestToken {
-        RequestToken(value: .random(in: 1...UInt64.max))
+        RequestToken(value: .random(in: 1...UInt64.max >> 1) << 1)
     }
 
     /// Parses 1 to 16 hexadecimal digits; nil for anything else and for zero.
