@@ -50,6 +50,11 @@ public struct ServiceManager: Hashable, Sendable {
         }
     }
 
+    /// Whether systemd is ending all its units: the machine shuts down, or the user's systemd instance ends.
+    public func isEnding() throws(ServiceManagerError) -> Bool {
+        try ManagerConnection(isUser: isUser).text("/org/freedesktop/systemd1", "Manager", "SystemState") == "stopping"
+    }
+
     // MARK: The scope
 
     /// The name of the scope for this unit's apps: `torpor-apps.scope` for `torpord.service`; for an instance or a

@@ -72,5 +72,29 @@ extension Booted {
             #expect(try machine.app("stopped").state == "not-running")
             #expect(try machine.app("broken").state == "not-running")
         }
+
+        @Test("A reboot ends apps in order with on_exit = \"leave\" too, also one that is frozen") func left() throws {
+            let machine = try install()
+            defer { machine.end() }
+            try machine.done("mkdir -m 777 /var/tmp/t")
+            try machine.write(
+                "/etc/torpor/torpor.toml",
+                "include = [\"conf.d/*.toml\"]\n[supervisor]\non_exit = \"leave\"\n"
+            )
+            try machine.write(
+                "/etc/torpor/conf.d/apps.toml",
+                app("db") + app("web", nil, "requires = [\"db\"]\nsuspend_with = \"freezer\"")
+            )
+            try machine.done("torpor apply")
+            try machine.waitFor("web", in: "active")
+            try machine.eventually("all are up") {
+                Set(try record(machine).filter { $0.word == "up" }.map(\.app)).isSuperset(of: ["db", "web"])
+            }
+            try machine.done("torpor suspend web")
+            try machine.waitFor("web", in: "suspended")
+            try machine.reboot()
+            let ends = try record(machine).map { "\($0.app) \($0.word)" }.filter { !$0.hasSuffix(" up") }
+            #expect(ends == ["web SIGTERM", "web end", "db SIGTERM", "db end"])
+        }
     }
 }

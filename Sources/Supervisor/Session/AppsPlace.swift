@@ -62,7 +62,11 @@ package final class AppsPlace: ShellRoom {
     var reasonToLeaveApps: String? {
         // In a container, torpor-keeper is the first process: when it ends, the kernel ends all other processes too.
         if supervisor.keeper.pid == 1 { return nil }
-        if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
+        if supervisor.configuration.supervisor.onExit == .leave {
+            // What systemd ends with the machine gets no message, and a frozen app not even its signal.
+            if let manager, (try? manager.isEnding()) ?? false { return nil }
+            return "on_exit = \"leave\""
+        }
         guard let manager else { return nil }
         do throws(ServiceManagerError) {
             guard try manager.job() == "restart" else { return nil }
