@@ -86,7 +86,6 @@ extension AppMachine {
         endOverdueOwnership(into: &actions, now: now)
         guard case .notRunning(.waiting) = phase else { return actions }
         incarnation += 1
-        isDone = false
         hasDelegate = false
         isPrepared = false
         isUnsaved = false
@@ -140,6 +139,7 @@ extension AppMachine {
         launchReason = relaunch.reason
         if relaunch.reason != .event { wokenFor = nil }
         edgeDeadline = nil
+        isDone = false
         phase = .notRunning(.waiting)
         actions.append(.requestLaunch)
     }
