@@ -158,6 +158,8 @@ extension AppMachine {
             scenes = nil
             phase = .notRunning(.resting)
             if reason == .stopped || reason == .shutdown && rest != .resting { lastEnding = reason }
+            // A failed app that a user stops is stopped, and has all its restarts again when it is launched.
+            if reason == .stopped, failed { forgiveRestarts() }
             endForcedRun()
         case .launching, .running:
             terminate(reason, politely: true, into: &actions, now: now)
