@@ -148,7 +148,7 @@ public final class Engine {
         default: return
         }
         guard !coordinator[app.id].isAlive, app.lastReason != .stopped, app.lastReason != .forceQuit else { return }
-        // An app that has failed stays so until it is reset.
+        // An app that has failed stays so until it is stopped or reset.
         let exit = LastExit(reason: reason.rawValue, at: Clock.realtimeMicroseconds())
         app.lastExit = coordinator[app.id].failed ? nil : exit
     }

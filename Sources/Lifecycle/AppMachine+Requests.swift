@@ -86,7 +86,6 @@ extension AppMachine {
         endOverdueOwnership(into: &actions, now: now)
         guard case .notRunning(.waiting) = phase else { return actions }
         incarnation += 1
-        isDone = false
         hasDelegate = false
         isPrepared = false
         isUnsaved = false
@@ -140,6 +139,7 @@ extension AppMachine {
         launchReason = relaunch.reason
         if relaunch.reason != .event { wokenFor = nil }
         edgeDeadline = nil
+        isDone = false
         phase = .notRunning(.waiting)
         actions.append(.requestLaunch)
     }
@@ -158,6 +158,8 @@ extension AppMachine {
             scenes = nil
             phase = .notRunning(.resting)
             if reason == .stopped || reason == .shutdown && rest != .resting { lastEnding = reason }
+            // A failed app that a user stops is stopped, and has all its restarts again when it is launched.
+            if reason == .stopped, failed { forgiveRestarts() }
             endForcedRun()
         case .launching, .running:
             terminate(reason, politely: true, into: &actions, now: now)

@@ -33,7 +33,7 @@ public struct AppMachine: Sendable {
     public internal(set) var failed = false
     /// How the last incarnation ended.
     public internal(set) var lastEnding: TerminationReason?
-    /// Whether a oneshot app has exited successfully since it was last started.
+    /// Whether a oneshot app has exited successfully since its launch was last requested.
     public internal(set) var isDone = false
     /// Whether a debugger is attached, which pauses the app's deadlines.
     public var isTraced: Bool { tracedSince != nil }

@@ -21,19 +21,23 @@ extension Coordinator {
 
     /// Launches the app if the apps that it requires are up (ready), or have done their work since the first attempt.
     /// Only an attempt that does not follow from a change of another app (`isFirst`) also launches the required apps:
-    /// otherwise a dependency that keeps exiting would be launched forever.
+    /// otherwise a dependency that keeps exiting would be launched forever. The first attempt launches those too that
+    /// had done their work before, such as a oneshot.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
+        // A required app that comes up may have brought this launch about, and tries it before its first attempt.
+        guard isFirst || nodes[app].hasLaunchedRequirements else { return }
         var ready = true
         let isRestart = nodes[app].machine.launchReason == .restart
-        let needsWork = isFirst && !nodes[app].hasLaunchedRequirements
-        for other in graph.requires[app] where !(needsWork ? isUp(other) : isUpOrDone(other)) {
+        let needsWork = !nodes[app].hasLaunchedRequirements
+        // Launch none if another one makes the launch fail: when the former is done, the launch is retried, and it would
+        // be launched forever.
+        let missing = graph.requires[app].filter { needsWork ? !isUp($0) || isResting($0) : !isUpOrDone($0) }
+        if missing.contains(where: { isBeyondLaunch($0, now: now) }) { return failDependency(app, now: now) }
+        for other in missing {
             ready = false
             if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
-            if nodes[other].machine.failed || !nodes[other].machine.mayRun || (isResting(other) && !isUp(other)) {
-                failDependency(app, now: now)
-                return
-            }
+            if isBeyondLaunch(other, now: now) || isOut(other) { return failDependency(app, now: now) }
         }
         if needsWork {
             nodes[app].hasLaunchedRequirements = true
@@ -55,7 +59,18 @@ extension Coordinator {
             return pacing.wait(app, isRestart: isRestart)
         }
         pacing.begin(app)
+        nodes[app].hasLaunchedRequirements = false
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
+    }
+
+    /// Whether the app neither runs nor is going to, and has not done its work.
+    func isOut(_ app: AppID) -> Bool {
+        isResting(app) && !isUpOrDone(app) && !(nodes[app].pendingStop.map(Self.comesBack) ?? false)
+    }
+
+    /// Whether another app that requires this one cannot launch it: it has failed, or may not run on this machine.
+    func isBeyondLaunch(_ app: AppID, now: Duration) -> Bool {
+        nodes[app].machine.failed || !nodes[app].machine.mayRun(at: now)
     }
 
     /// Whether the launch of the app waits for the end of a removed app.
@@ -147,11 +162,14 @@ extension Coordinator {
     }
 
     /// Launches an app again that ended, or was not launched, because of an app that it requires. Does nothing for
-    /// others, and while the app is still ending.
+    /// others, and while the app is still ending. A launch that is retried does not launch what the app requires, and
+    /// what has done its work since, once more.
     func retryLaunch(_ app: AppID, now: Duration) {
         guard let foreground = nodes[app].retry, isResting(app), !isShuttingDown else { return }
         nodes[app].retry = nil
+        let hasLaunchedRequirements = nodes[app].hasLaunchedRequirements
         absorb(nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now), of: app, now: now)
+        nodes[app].hasLaunchedRequirements = hasLaunchedRequirements
     }
 
     /// Applies a request for which the app's dependencies must be awake; the request waits until they are.

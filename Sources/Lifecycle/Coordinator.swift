@@ -107,8 +107,8 @@ public final class Coordinator {
         /// Whether the launch of this app waits until the processes of removed apps are gone that an earlier torpord
         /// has left: it had not ended these apps yet (``Coordinator/orphansAreGone(now:)``).
         var followsOrphans = false
-        /// Whether the launch that waits has launched the apps that this one requires. It does so once: one of them
-        /// that has done its work since is not launched again.
+        /// Whether the launch that waits, or is retried, has launched the apps that this one requires. It does so once:
+        /// one of them that has done its work since is not launched again.
         var hasLaunchedRequirements = false
     }
 
@@ -392,10 +392,10 @@ public final class Coordinator {
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
-            let resting = isResting(app) && !isUpOrDone(app)
+            let out = isOut(app)
             for other in graph.requiredBy[app] {
                 if cameUp { retryLaunch(other, now: now) }
-                if !up, resting || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
+                if !up, out || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
                     failDependency(other, now: now)
                 }
                 bringWhenAwake(other, now: now)

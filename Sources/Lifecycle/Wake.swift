@@ -95,7 +95,7 @@ extension AppMachine {
 
     /// Clears the failed mark and the count of restarts, so that the app may again be restarted up to the limit, as
     /// after a start by a user.
-    private mutating func forgiveRestarts() {
+    mutating func forgiveRestarts() {
         failed = false
         attempt = 0
         ledger = []

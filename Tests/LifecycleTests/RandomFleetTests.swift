@@ -34,6 +34,10 @@ struct FleetWalk {
     var now: Duration = .seconds(1000)
     var steps = 0
     var recent: [String] = []
+    /// For each app, the oneshots that it required at its last launch, and their incarnations then.
+    var work: [AppID: [AppID: UInt32]] = [:]
+    /// The apps that had exited with success before the last event.
+    var done: Set<AppID> = []
 
     init(seed: UInt64) throws {
         dice = Dice(seed: seed)
@@ -59,7 +63,7 @@ struct FleetWalk {
         let definitions = definitions()
         coordinator = try Coordinator(definitions)
         apps = definitions.map { _ in ModelApp() }
-        recent = []
+        (recent, work, done) = ([], [:], [])
         lookUpRequirements()
     }
 
@@ -184,6 +188,7 @@ struct FleetWalk {
         do {
             let shuttingDown = coordinator.isShuttingDown
             coordinator = try Record.again(coordinator, places)
+            work = [:]
             apps = places.map { apps[$0] }
             lookUpRequirements()
             try take(coordinator.carryOn(shuttingDown: shuttingDown, now: now), for: "recovery", stopping: [])
@@ -232,9 +237,12 @@ struct FleetWalk {
         for item in actions {
             switch item.action {
             case .launch:
-                for other in requires[item.app] where !coordinator.machine(other).isUp && !isDone(other) {
+                // One that was done may be launched again for yet another app, by the same event.
+                for other in requires[item.app]
+                where !coordinator.machine(other).isUp && !isDone(other) && !done.contains(other) {
                     throw Violation("\(item.app) is launched, but \(other) is not up")
                 }
+                try checkWork(for: item.app)
                 if coordinator.isShuttingDown { throw Violation("\(item.app) is launched in a shutdown") }
                 if coordinator.isLeaving(item.app) { throw Violation("\(item.app) is launched and was removed") }
             case .signalStop, .tell(.willTerminate):
@@ -255,10 +263,23 @@ struct FleetWalk {
             }
             do { try apps[app].check(machine, now: now) } catch { throw Violation("\(app): \(error)") }
         }
+        done = Set(apps.indices.filter { isDone($0) })
         for app in coordinator.takeForgotten() {
             if apps[app].tree != .none { throw Violation("\(app) is forgotten, but lives") }
             recent.append("\(app) is forgotten")
         }
+    }
+
+    /// A launch launches the oneshots that the app requires, also if they had done their work before.
+    private mutating func checkWork(for app: AppID) throws(Violation) {
+        var done: [AppID: UInt32] = [:]
+        for other in requires[app] where coordinator.machine(other).rules.isOneshot && isDone(other) {
+            done[other] = coordinator.machine(other).incarnation
+            if let last = work[app]?[other], last == done[other] {
+                throw Violation("\(app) is launched, but \(other) has not done its work again")
+            }
+        }
+        work[app] = done
     }
 
     private mutating func passTime() throws(Violation) {

@@ -18,6 +18,29 @@ struct RememberedTests {
         _ = machine.handle(.allGone, now: now)
     }
 
+    @Test("a failed app that a user stops is stopped, and has all its restarts again when it is launched")
+    func stopOfFailed() throws {
+        var bench = Bench { $0.backoff.limit = 1 }
+        try bench.launch()
+        _ = try bench.end(crash)
+        _ = bench.advance(.seconds(1))
+        bench.comeUp()
+        #expect(try bench.end(crash).next == .gaveUp)
+        // The end of the supervisor does not make a failed app a stopped one.
+        _ = try bench.ask(.stop(.shutdown))
+        #expect(bench.machine.failed && !bench.machine.isStopped)
+        _ = try bench.ask(.stop(.stopped))
+        #expect(!bench.machine.failed && bench.machine.isStopped && !bench.machine.isDown)
+        #expect(!bench.machine.allowsLaunchByEvent && bench.refusal(.wake(Wake())) != nil)
+        #expect(bench.machine.remembered.ledger.isEmpty && !bench.machine.remembered.failed)
+        #expect(bench.machine.launch(foreground: true, reason: .dependency, now: bench.now) == [.requestLaunch])
+        bench.comeUp()
+        guard case .restart = try bench.end(crash).next else {
+            Issue.record("it is given up at once")
+            return
+        }
+    }
+
     @Test("a stop is a person's as soon as it is asked for, and until the next start")
     func stopped() throws {
         var machine = AppMachine(rules: AppRules())

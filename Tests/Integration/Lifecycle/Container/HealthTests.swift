@@ -129,7 +129,9 @@ import Varlink
             #expect(json["healthy"]?.boolValue == false)
             #expect(json["phase"]?.stringValue == "running")
             #expect(json["problems"]?.arrayValue?.compactMap { $0["app"]?.stringValue } == ["bad", "slow"])
-            try daemon.done(.reset, "bad")
+            try daemon.done(.stop, "bad")
+            let stopped = try daemon.summary("bad")
+            #expect(!stopped.failed && stopped.lastExit?.reason == "stopped", "a stop takes the failure back")
             try daemon.done(.stop, "slow")
             #expect(try self.health(daemon).code == 0, "what is down on purpose is well")
         }
