@@ -20,6 +20,8 @@ package struct Account: Sendable {
         }
     }
 
+    /// What the configuration names.
+    package let names: Names
     /// The configured user; nil for torpord's own.
     package let user: User?
     /// The ID of the process's group. The configuration may name another group than the user's primary group.
@@ -41,12 +43,19 @@ package struct Account: Sendable {
         let user = try names.user.map { name throws(LaunchError) in try Self.user(name, group) }
         let gid = group ?? user?.gid ?? Users.effectiveGID
         var groups = [gid]
-        if let names = names.supplementary {
-            for name in names { groups.append(try Self.group(name)) }
+        if let supplementary = names.supplementary {
+            for name in supplementary { groups.append(try Self.group(name)) }
         } else if let user {
             groups = Users.groups(of: user.name, primary: gid)
         }
-        return Account(user: user, gid: gid, groups: groups)
+        return Account(names: names, user: user, gid: gid, groups: groups)
+    }
+
+    /// The account for `names`: `known`, or, if that is nil, what a lookup finds. Nil if there are no names.
+    package static func find(_ names: Names?, known: Account?) throws(LaunchError) -> Account? {
+        guard let names else { return nil }
+        if let known { return known }
+        return try find(names)
     }
 
     private static func user(_ name: String, _ group: UInt32?) throws(LaunchError) -> User {
@@ -69,11 +78,21 @@ package struct Account: Sendable {
 }
 
 extension AppRuntime {
-    /// The account that the app's last launch used, and the configured names from which torpord looked it up.
-    package var account: (names: Account.Names, account: Account)? {
+    /// The account that the app's last launch used.
+    package var account: Account? {
         get { slots[AccountSlot.self] }
         set { slots[AccountSlot.self] = newValue }
     }
 }
 
-private enum AccountSlot: Slot { typealias Value = (names: Account.Names, account: Account) }
+extension Incarnation {
+    /// Whether the app's account was looked up in this run. If not, it is that of an earlier run, whose user may have
+    /// another uid by now.
+    package var hasAccount: Bool {
+        get { slots[HasAccountSlot.self] ?? false }
+        set { slots[HasAccountSlot.self] = newValue }
+    }
+}
+
+private enum AccountSlot: Slot { typealias Value = Account }
+private enum HasAccountSlot: Slot { typealias Value = Bool }

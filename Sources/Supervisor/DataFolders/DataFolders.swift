@@ -59,7 +59,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         let place = place(of: app)
         let gate = gate(of: app.name)
         gate.stopEviction()
-        let (names, unkept, incarnation) = (Account.Names(app.specification), unkept[app.name], order.incarnation)
+        let (names, known) = (Account.Names(app.specification), supervisor.launcher.accountOfRun(app))
+        let (unkept, incarnation) = (unkept[app.name], order.incarnation)
         let work = TreeWork()
         let preparation = DataPreparation(work)
         app.dataPreparation = preparation
@@ -68,7 +69,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
         preparation.timer?.arm(after: Self.patience)
         supervisor.launcher.read(for: app) { () throws(LaunchError) -> DataPlace.Prepared in
-            let account = try names.map { names throws(LaunchError) in try Account.find(names) }
+            let account = try Account.find(names, known: known)
             return try gate.alone { () throws(LaunchError) in
                 if let unkept { try? place.keep(unkept) }
                 return try place.prepare(data, for: DataPlace.Owner(account), incarnation: incarnation, work)

@@ -302,16 +302,22 @@ extension DataPlace {
         if status.mode & 0o700 != 0o700 { try File.setMode(path, status.mode | 0o700, followLinks: false) }
         guard status.uid != owner.uid else { return nil }
         guard Users.isRoot else { throw .notPermitted }
+        return try Self.give(path, from: status.uid, to: owner, work)
+    }
+
+    /// Gives a folder to another user, with the files in it that belong to the user `old`. Returns nil, or a sentence
+    /// about files that kept their owner. Its subject is the app.
+    static func give(_ path: String, from old: UInt32, to owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
         let folder = try Folder(path)
         let given: Removal
         do throws(TreeError) {
-            given = Removal(try folder.give(from: status.uid, to: (owner.uid, owner.gid), work))
+            given = Removal(try folder.give(from: old, to: (owner.uid, owner.gid), work))
         } catch {
             throw error.errno
         }
         guard given.left > 0 else { return nil }
-        return "has \(Readable.count(given.left, "file")) in \(path) that still belong to user \(status.uid)"
-            + Self.first(given) + ": give them to \(owner.name) by hand"
+        return "has \(Readable.count(given.left, "file")) in \(path) that still belong to user \(old)"
+            + first(given) + ": give them to \(owner.name) by hand"
     }
 
     private static func first(_ emptied: Removal) -> String { emptied.first.map { " (\($0))" } ?? "" }

@@ -92,7 +92,7 @@ final class SceneCgroups {
         // Keep the owner that was set first, even if the configuration now names another user: the app still runs as
         // the user that it was launched as.
         let owner = try File.status(above + file).uid
-        let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.account.user?.uid
+        let user = owner != 0 ? owner : app.isOutdated ? nil : app.account?.user?.uid
         guard let user else { return }
         if owner == 0 { try File.setOwner(above + file, uid: user, gid: nil) }
         try File.setOwner(path + file, uid: user, gid: nil)

@@ -255,10 +255,11 @@ extension Launcher {
             }
         }
         let specification = app.specification
+        let (known, incarnation) = (accountOfRun(app), app.run)
         let order = isCheck || isInside ? sandboxOrder(of: app, specification, command.first ?? "") : nil
         reads.ask {
             do throws(LaunchError) {
-                var facts = try LaunchFacts.find(specification, for: command)
+                var facts = try LaunchFacts.find(specification, for: command, as: known)
                 if var order {
                     order.places.executable = facts.executable
                     facts.sandbox = try order.make()
@@ -273,7 +274,7 @@ extension Launcher {
                 // A command that was cancelled may be read for so long that its app is removed by then.
                 guard app.isListed else { throw LaunchError("the app was removed") }
                 let facts = try facts.get()
-                self.adopt(facts.account, of: app)
+                self.adopt(facts.account, of: app, in: incarnation)
                 var (plan, output) = try self.commandPlan(app, command, facts, variables)
                 if let number { (plan.incarnation, plan.isHelper) = (number, false) }
                 if facts.sandbox != nil {

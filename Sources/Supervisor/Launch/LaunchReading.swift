@@ -28,12 +28,14 @@ struct LaunchFacts: Sendable {
     /// The app's sandbox; nil for none.
     var sandbox: SandboxOrder.Made?
 
-    /// Reads what is needed to run a command for an app, as the app's user and in its directory.
+    /// Reads what is needed to run a command for an app, as the app's user and in its directory. If no account is
+    /// `known`, looks it up.
     static func find(
         _ specification: AppSpecification,
-        for command: [String]
+        for command: [String],
+        as known: Account?
     ) throws(LaunchError) -> LaunchFacts {
-        let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
+        let account = try Account.find(Account.Names(specification), known: known)
         return LaunchFacts(
             account: account,
             executable: try Executable.find(
@@ -47,9 +49,12 @@ struct LaunchFacts: Sendable {
         )
     }
 
-    /// Reads what is needed to launch the app.
-    static func find(_ specification: AppSpecification) throws(LaunchError) -> LaunchFacts {
-        let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
+    /// Reads what is needed to launch the app. If no account is `known`, looks it up.
+    static func find(
+        _ specification: AppSpecification,
+        as known: Account? = nil
+    ) throws(LaunchError) -> LaunchFacts {
+        let account = try Account.find(Account.Names(specification), known: known)
         let reader = account?.fileRights
         let variables: [String: String]
         do throws(EnvironmentFileError) {
@@ -94,13 +99,14 @@ struct LaunchFacts: Sendable {
     /// writes its settings, and finds out which files of its bound `sockets` are gone.
     static func find(
         _ specification: AppSpecification,
-        accounts: SocketAccounts?,
+        as known: Account?,
+        _ accounts: SocketAccounts?,
         settings: SettingsFiles?,
         sockets: [SocketFile]
     ) throws(LaunchError) -> LaunchFacts {
-        var facts = try find(specification)
+        var facts = try find(specification, as: known)
         facts.named = accounts?.lookingUp(specification.sockets)
-        facts.settingsProblem = settings?.write()
+        facts.settingsProblem = settings?.write(as: facts.account)
         facts.lostSockets = Set(sockets.filter(\.isGone))
         return facts
     }

@@ -47,7 +47,7 @@ extension Launcher {
         plan.limits += descriptorLimit(of: specification)
         let score = Self.birthScore(app, order)
         plan.oomScoreAdjust = score == ProcessTree.inheritedOOMScore ? ProcessTree.oomScoreForChildren : score
-        plan.user = try credentials(of: app)
+        plan.user = Self.credentials(facts.account)
         return plan
     }
 
@@ -163,7 +163,8 @@ extension Launcher {
             // known path does not.
             let there = try? File.status(state)
             if there?.kind != .directory { try StateDirectory.make(state) }
-            if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
+            // `withAccount` gives a former user's directory away, with the files in it.
+            if let user, Users.isRoot, there.map({ $0.uid == user.uid && $0.gid != user.gid }) ?? true {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }
         } catch {

@@ -63,10 +63,11 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package func forget(_ app: AppRuntime) {}
 
     package func launch(_ app: AppRuntime, _ order: LaunchOrder) {
-        let (found, begun) = (app.run.foundCommand, app.run.launchedAt)
+        let (found, begun, hasAccount) = (app.run.foundCommand, app.run.launchedAt, app.run.hasAccount)
         app.run = Incarnation()
         app.run.foundCommand = found
         app.run.launchedAt = found == nil ? now : begun ?? now
+        if found != nil, hasAccount { app.run.hasAccount = true }
         app.wasCutShort = nil
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
@@ -99,10 +100,12 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
         whileReadable(app, order) { launcher in
-            launcher.supervisor.dataFolders.prepare(app, order) { [weak launcher] failure in
-                guard let launcher else { return }
-                if let failure { return launcher.launchRefused(app, failure.description) }
-                launcher.whileReadable(app, order) { $0.runFirst(app, order) }
+            launcher.withAccount(app) { launcher in
+                launcher.supervisor.dataFolders.prepare(app, order) { [weak launcher] failure in
+                    guard let launcher else { return }
+                    if let failure { return launcher.launchRefused(app, failure.description) }
+                    launcher.whileReadable(app, order) { $0.runFirst(app, order) }
+                }
             }
         }
     }
@@ -172,12 +175,12 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
         supervisor.settings.launches(app)
         let files = supervisor.settings.filesAtLaunch(app)
-        let names = Account.Names(specification)
+        let (names, account, run) = (Account.Names(specification), accountOfRun(app), app.run)
         let finish = { [weak self] (result: Result<LaunchFacts, LaunchError>) in
             guard let self else { return }
             switch result {
             case .success(let facts):
-                if let names, let account = facts.account { app.account = (names, account) }
+                self.adopt(facts.account, of: app, in: run)
                 app.environmentAtLaunch = facts.environment
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
@@ -195,7 +198,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             return read(
                 for: app,
                 { () throws(LaunchError) -> LaunchFacts in
-                    try LaunchFacts.find(specification, accounts: known, settings: files, sockets: socketFiles)
+                    try LaunchFacts.find(specification, as: account, known, settings: files, sockets: socketFiles)
                 },
                 finish
             )
@@ -322,7 +325,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let specification = app.specification
         switch (failure.stage, specification.standardInput) {
         case (.directory, _):
-            let path = Self.directory(of: specification, app.account?.account.user)
+            let path = Self.directory(of: specification, app.account?.user)
             return "could not enter its directory \(path): \(failure.errno)"
         case (.input, .file(let path)):
             return "could not open \(path), its standard input: \(failure.errno)\(whoOpens(app, failure))"
@@ -437,7 +440,7 @@ extension Launcher {
         _ facts: LaunchFacts,
         _ own: [String: String]?
     ) throws(LaunchError) -> (LaunchPlan, Descriptor?) {
-        let user = try identity(of: app)
+        let user = facts.account?.user
         let order = (app: app.name, incarnation: coordinator.machine(app.id).incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
@@ -475,7 +478,7 @@ extension Launcher {
         plan.directory = isInBundle ? "/" : facts.directory
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
-        plan.user = try credentials(of: app)
+        plan.user = Self.credentials(facts.account)
         plan.sandbox = facts.sandbox?.forLaunch
         let output: Descriptor?
         do {

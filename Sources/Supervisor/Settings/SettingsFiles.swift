@@ -26,10 +26,11 @@ struct SettingsFiles: Sendable {
     /// The content of `settings.env`; nil to remove the file.
     let variables: [UInt8]?
 
-    /// Writes the files. Returns nil on success, otherwise the reason of the failure as half a sentence.
-    func write() -> String? {
+    /// Writes the files, for the account `known`, or for the one that a lookup finds. Returns nil on success, otherwise
+    /// the reason of the failure as half a sentence.
+    func write(as known: Account? = nil) -> String? {
         do throws(LaunchError) {
-            let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
+            let user = try Account.find(names, known: known)?.user
             return write(user.map { (uid: $0.uid, gid: $0.gid) })
         } catch {
             return "their owner is not known: \(error)"

@@ -51,13 +51,14 @@ extension AppTransfers {
         let place = parts(of: name)
         let feeds = feedsPlace(of: name)
         let known = queue.ids(of: name)
-        let (names, rule, state) = (
-            Account.Names(app.specification), supervisor.configuration.supervisor.transfers.minFree,
+        let (names, ofRun) = (Account.Names(app.specification), supervisor.launcher.accountOfRun(app))
+        let (rule, state) = (
+            supervisor.configuration.supervisor.transfers.minFree,
             supervisor.runtime.state
         )
         disk.ask { () -> Result<TransferHelper.Facts, LaunchError> in
             do throws(LaunchError) {
-                let account = try names.map { names throws(LaunchError) in try Account.find(names) }
+                let account = try Account.find(names, known: ofRun)
                 let owner = DataPlace.Owner(account)
                 do throws(Errno) {
                     _ = try place.makeFolder(for: owner, TreeWork())
@@ -95,7 +96,7 @@ extension AppTransfers {
         var plan = supervisor.launcher.companionPlan(program, Self.arguments(place, manner), of: name)
         let profile = app.specification.profile(in: .background)
         plan.oomScoreAdjust = min(max(profile.oomScoreAdjust, ProcessTree.inheritedOOMScore), 1000)
-        plan.user = try supervisor.launcher.credentials(of: app)
+        plan.user = Launcher.credentials(facts.account)
         let group = CgroupTree.transfers(of: name)
         let cgroup = supervisor.launcher.companionCgroup(group, for: "the transfers of \(name)")
         plan.cgroup = cgroup?.directory.raw

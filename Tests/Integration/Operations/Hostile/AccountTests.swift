@@ -164,6 +164,77 @@ struct AccountTests {
         }
     }
 
+    @Test(
+        "All commands of a launch run as the user that this launch has looked up, not as that of an earlier one",
+        .enabled(if: Namespaces.areAllowed)
+    )
+    func commands() throws {
+        func note(_ name: String) -> String {
+            "\(name) = [[\"/bin/sh\", \"-c\", \": > @D/$TORPOR_INCARNATION-\(name)-$(id -u)-$(id -g)\"]]\n"
+        }
+        let keys = "user = \"late\"\n" + note("before_start") + note("after_stop")
+        try withDatabase(keys) { daemon, torpord in
+            // Where the commands write down as whom they run.
+            chmod(daemon.directory, 0o777)
+            func know(_ users: String) throws {
+                try File.write(daemon.directory + "/passwd", "root:x:0:0:root:/root:/bin/sh\n" + users)
+                try mount(["/bin/mount", "--bind", daemon.directory + "/passwd", "/etc/passwd"], torpord)
+            }
+            try know("late:x:4242421:4242422::/:/bin/sh\n")
+            try daemon.done(.start, "web")
+            let former = try #require(try daemon.summary("web").pid)
+            #expect(try ProcFS.statusField(former, "Uid")?.hasPrefix("4242421\t") == true)
+            let state = daemon.directory + "/s/apps/web"
+            try File.write(state + "/db", "mine")
+            try File.setOwner(state + "/db", uid: 4_242_421, gid: 4_242_422)
+            // The user is removed and made again, and another one gets its number.
+            try mount(["/bin/umount", "--lazy", "/etc/passwd"], torpord)
+            try know("late:x:4242431:4242432::/:/bin/sh\nother:x:4242421:4242422::/:/bin/sh\n")
+            try daemon.done(.restart, "web")
+            let main = try #require(try daemon.summary("web").pid)
+            #expect(try ProcFS.statusField(main, "Uid")?.hasPrefix("4242431\t") == true)
+            #expect(try File.status(state).uid == 4_242_431)
+            #expect(try File.status(state + "/db").uid == 4_242_431)
+            try daemon.done(.stop, "web")
+            let notes = try File.list(daemon.directory).filter { $0.contains("-424") }
+            #expect(
+                notes.sorted() == [
+                    "1-after_stop-4242421-4242422", "1-before_start-4242421-4242422",
+                    "2-after_stop-4242431-4242432", "2-before_start-4242431-4242432",
+                ]
+            )
+        }
+    }
+
+    @Test("Another user gets the former user's files in the state directory, and nothing outside of it")
+    func formerFiles() throws {
+        let toml = Self.toml("user = \"4242421\"\ngroup = \"4242422\"\n")
+        try withDaemon(toml) { daemon in
+            try daemon.done(.start, "web")
+            let (state, outside) = (daemon.directory + "/s/apps/web", daemon.directory + "/outside")
+            try File.makeDirectories(state + "/sub")
+            for path in [outside, state + "/db", state + "/sub/file", state + "/foreign"] { try File.write(path, "x") }
+            #expect(link(outside, state + "/again") == 0 && symlink(outside, state + "/link") == 0)
+            for path in [outside, state + "/db", state + "/sub", state + "/sub/file", state + "/link"] {
+                try File.setOwner(path, uid: 4_242_421, gid: 4_242_422)
+            }
+            func owner(_ name: String) throws -> UInt32 { try File.status(state + name, followLinks: false).uid }
+            let new = toml.replacing("4242421", with: "4242431").replacing("4242422", with: "4242432")
+            for (toml, uid) in [(new, UInt32(4_242_431)), (Self.toml(""), 0)] {
+                _ = try daemon.apply(toml) { $0.restart = true }
+                try daemon.eventually("it is launched as \(uid)") {
+                    guard let main = try daemon.summary("web").pid else { return false }
+                    return (try? ProcFS.statusField(main, "Uid"))?.hasPrefix("\(uid)\t") == true
+                }
+                for name in ["", "/db", "/sub", "/sub/file", "/link"] {
+                    #expect(try owner(name) == uid, "\(name) as \(uid)")
+                }
+                #expect(try owner("/foreign") == 0 && File.status(outside).uid == 4_242_421)
+            }
+            try daemon.waitForEvent("web", "has 1 file in \(state) that still belong to user 4242421 (again:")
+        }
+    }
+
     /// A daemon that sees a user database of its own, which the test can take away.
     private func withDatabase(_ keys: String, _ body: (Daemon, Int32) throws -> Void) throws {
         let wrapper = ["/usr/bin/unshare", "--mount", "--propagation", "private"]
