@@ -5,7 +5,6 @@ SHELL := /bin/bash
 SWIFT ?= swift
 ARGS ?=
 FILTER ?=
-PROGRAMS ?=
 ROUNDS ?= 300
 SEED ?=
 QUICK ?=
@@ -72,9 +71,9 @@ check: ## Check sources, commits and documents, without a build (under a minute)
 	@scripts/install-packages $(CHECKS)
 	@scripts/check-sources
 
-test: deps ## Build with warnings as errors and run every test (FILTER=… for some, PROGRAMS=.build/release)
+test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER)
-	@scripts/run-tests $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(FILTER),'$(FILTER)')
+	@scripts/run-tests $(if $(FILTER),'$(FILTER)')
 
 test-audit: deps ## The tests of what the kernel denies, with its audit enabled for the whole machine meanwhile (root)
 	@scripts/with-audit scripts/run-tests DenialTests
