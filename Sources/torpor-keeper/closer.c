@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // The last close of a descriptor that an app has stored, or of a socket that an app has a copy of, may block: a
@@ -19,7 +21,6 @@
 // waits until the manager has handled the messages that remove its copies, and closes a pipe, the gate. Then the closer
 // closes the descriptors. How the keeper knows what the manager has handled: a manager closes the pipe that comes with
 // a message (BARRIER=1 of sd_notify(3)) when it has read that message.
-
 //
 // Each descriptor has an owner: the app that has stored it, or the user who has sent it. An owner whose descriptors
 // block their closers gets only a few at a time, apart from those of others, so that it delays only itself.
@@ -29,7 +30,9 @@ enum {
     OF_OWNER = 4,        // the number of closers that one owner may keep busy
     OF_OWNER_EVER = 64,  // the same if very many descriptors wait
     VERY_MANY = 1024,
-    OFTEN = 5000,  // microseconds between signals
+    OFTEN = 5000,          // microseconds between signals
+    LEAVE_TURNS = 100,     // how often the keeper looks at its exit whether they have ended
+    LEAVE_LOOK = 1000000,  // nanoseconds between these looks
 };
 
 struct grave {
@@ -263,9 +266,34 @@ bool closer_ended(pid_t pid)
     return false;
 }
 
+// Closers usually end at once. Waits a moment for them, so that nothing is left of a keeper that has ended: neither a
+// process nor the address of a socket.
+static void wait_briefly(void)
+{
+    for (unsigned turn = 0; turn < LEAVE_TURNS; turn++) {
+        bool all = true;
+        for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
+            if (closer->pid != 0 && waitpid(closer->pid, NULL, WNOHANG) == 0)
+                all = false;
+            else
+                closer->pid = 0;
+        if (all)
+            return;
+        nanosleep(&(struct timespec){0, LEAVE_LOOK}, NULL);
+    }
+}
+
 void closer_leave(void)
 {
     if (grave_count > 0)
         start(0, true);
     close_graves(0, true, NULL);  // descriptors for which no closer could be created
+    if (manager_present)
+        return;
+    for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
+        if (closer->pid != 0 && closer->gate >= 0) {
+            close(closer->gate);
+            closer->gate = -1;
+        }
+    wait_briefly();
 }
