@@ -25,9 +25,9 @@ from . import proc
 from .client import Fault, Gone
 from .supervisor import BOUND, PARTS
 
-VERSION = 3
+VERSION = 4
 #: Those that a keeper speaks too: an older torpord may come back after a downgrade.
-OLDER = 2
+OLDER = (2, 3)
 HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST = range(1, 9)
 MANAGER, BYE, ADOPT, TAKE_ALL, HANDOVER, SETTLED, REST = range(9, 16)
 WELCOME, TABLE, TABLE_END, LAUNCHED, LAUNCH_FAILED, EXITED, ORPHAN, DONE = range(101, 109)
@@ -232,7 +232,10 @@ class KeeperSession:
         if kind == TABLE_END:
             self.is_told = True
         if kind in (TABLE, LAUNCHED, EXITED):
-            self.hear_record(kind, body)
+            self.hear_record(kind, body[: RECORD.size] if kind == TABLE else body)
+            # A table has more records in a message, each with a head of its own.
+            for start in range(RECORD.size, len(body) if kind == TABLE else 0, HEAD.size + RECORD.size):
+                self.hear_record(kind, body[start + HEAD.size : start + HEAD.size + RECORD.size])
         if number & LOOSE:
             return
         if number == 0:
@@ -434,8 +437,8 @@ class KeeperSession:
         self.send(HEAD.pack(SETTLED, LOOSE) + self.chance.choice([b"", b"more"]))
 
     def greet_again(self) -> None:
-        version = self.chance.choice([VERSION, OLDER, OLDER - 1, VERSION + 1, 0, (1 << 32) - 1])
-        answer = WELCOME if version in (OLDER, VERSION) else REFUSED
+        version = self.chance.choice([VERSION, *OLDER, OLDER[0] - 1, VERSION + 1, 0, (1 << 32) - 1])
+        answer = WELCOME if version in (*OLDER, VERSION) else REFUSED
         self.ask(HELLO, struct.pack("<I", version), (answer,), f"HELLO {version}")
 
     def valid(self) -> bytes:
