@@ -85,7 +85,7 @@ import Varlink
             let first = try daemon.waitForMessage("didReceiveEvent")
             for number in 2...3 as ClosedRange<Int64> { try daemon.post("orders", .int(number)) }
             _ = try daemon.verb(.suspend, "web") { $0.wait = false }
-            try daemon.ask("d.answer(\(first.id ?? 0))")
+            try daemon.tellLater("d.answer(\(first.id ?? 0))")
             try daemon.waitFor("web", "suspended")
             #expect(try daemon.messages().suffix(3) == ["didReceiveEvent", "willResignActive", "didEnterBackground"])
             #expect(try daemon.mailbox().mail.map(\.payload) == [.int(2), .int(3)])
