@@ -79,7 +79,7 @@ extension ControlService {
             app.tokens.take(token)
             let isNow = mustBeHandledNow(signal, by: app)
             let waiting = waits(signal, for: app) ? ", which gets it when it is resumed" : ""
-            let then = isNow ? ", and resumed it for that" : waiting
+            let then = isNow ? ", and resumes it for that" : waiting
             note(
                 app,
                 .signalled,

@@ -235,13 +235,17 @@ public final class LogFile {
 
     private func rotateIfDue(adding count: Int, now: Int64) {
         if file == nil { try? open() }
-        guard file != nil, length > 0 else { return }
+        let isFilled = file != nil && length > 0
         let tooLarge = limits.maxSize.map { length + UInt64(count) > $0 } ?? false
         let tooOld =
             limits.maxAge.map { age in
                 began.map { now - $0 > age.microseconds } ?? false
             } ?? false
-        guard tooLarge || tooOld else { return }
+        guard isFilled, tooLarge || tooOld else {
+            // Somebody may have truncated the file, or raised the limit.
+            rotationFailure = nil
+            return
+        }
         rotate(now: now)
     }
 

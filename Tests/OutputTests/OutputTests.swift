@@ -342,6 +342,12 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         for number in 0..<20 { try rig.write("line number \(number)\n") }
         #expect(rig.log.rotationFailure == .isDirectory && rig.log.failure == nil)
         #expect(folder.lines("app.log").count == 20)
+        let log = try File.open(folder.path + "/app.log", .write)
+        try File.truncate(log.raw, to: 0)
+        try rig.write("line number 0\n")
+        #expect(rig.log.rotationFailure == nil, "none is due any more")
+        for number in 1..<20 { try rig.write("line number \(number)\n") }
+        #expect(rig.log.rotationFailure == .isDirectory)
         try File.removeTree(inTheWay)
         try rig.write("line number 20\n")
         #expect(rig.log.rotationFailure == nil && folder.lines("app.log") == ["line number 20"])
