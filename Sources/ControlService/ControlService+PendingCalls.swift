@@ -163,7 +163,7 @@ extension ControlService {
         if item.url == nil, let result = judge(item, app), result.ok { return result }
         switch item.target {
         case .gone: return result(app, ok: true, "is being terminated")
-        case .newIncarnation: return result(app, ok: true, "is being restarted")
+        case .newIncarnation: return resultOfBegunRestart(app)
         default: return result(app, ok: true, "is on its way")
         }
     }
