@@ -28,8 +28,8 @@ struct WildcardConflicts {
         if isWide { wide[port, default: []].append(user) } else { narrow[port, default: []].append(user) }
         guard let other else { return nil }
         let (own, its) = (quoted("\(plan.address)"), quoted("\(other.plan.address)"))
-        return "\(own) and \(its) of \(quoted(other.app)) exclude each other: one is on all addresses, so that only the "
-            + "first to be bound listens"
+        return "\(own) and \(its) of \(quoted(other.app)) exclude each other: one is on all addresses, so that only "
+            + "the first to be bound listens"
     }
 
     private static func doConflict(_ one: SocketPlan, _ other: SocketPlan) -> Bool {
