@@ -386,7 +386,7 @@ extension ControlService {
         )
     }
 
-    private func isAtGoal(_ machine: AppMachine) -> Bool {
+    func isAtGoal(_ machine: AppMachine) -> Bool {
         guard machine.transition == nil else { return false }
         switch machine.effectiveGoal {
         case .active: return machine.state == .active
