@@ -143,8 +143,7 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try selection.resolve(patterns)
                 sampleUsage()
                 send(list: chosen, templates: [], reply)
-            case .status(let name):
-                reply.send(BoundedReply.shortened(Replies.status(status(try selection.one(name)))))
+            case .status(let name): sendStatus(of: try selection.one(name), reply)
             case .verb(let verb):
                 if let state = verb.state, AppState(rawValue: state) == nil {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")

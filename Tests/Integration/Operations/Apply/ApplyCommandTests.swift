@@ -78,6 +78,17 @@ import TorporAPI
 
                 """
             #expect(code == 0 && output == expected, "\(output)")
+            let old = "launched with an old configuration"
+            func isOld(_ app: String) throws -> Bool { try torpor(daemon, "status", app).output.contains(old) }
+            #expect(try isOld("web") && !isOld("db"))
+            // The next torpord knows it too, and of those that have not changed that they have not.
+            try daemon.replaceTorpord()
+            #expect(try isOld("web") && !isOld("db"))
+            #expect(try torpor(daemon, "apply", "--diff") == (0, expected))
+            try File.write(file, "TOKEN=old-one\n")
+            #expect(try !isOld("web"))
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            try File.write(file, "TOKEN=new-one\n")
             let applied = try torpor(daemon, "apply")
             let text = "web: environment_file changed: takes effect at the next launch, or now with --restart\n"
             #expect(applied == (0, text), "\(applied)")
