@@ -293,7 +293,7 @@ package final class ControlService: ShellRoom, ClientService {
         }
     }
 
-    private func status(_ app: AppRuntime) -> AppStatus {
+    func status(_ app: AppRuntime) -> AppStatus {
         let run = app.run
         if let tree = run.tree, run.usage.processes < Self.mostProcesses || Self.isUsageOld(run, loop.now) {
             (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)

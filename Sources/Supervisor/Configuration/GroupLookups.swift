@@ -45,8 +45,8 @@ final class GroupLookups {
     func ask(_ authority: Authority, _ completion: @escaping () -> Void) {
         guard !hangs else { return completion() }
         do throws(Errno) {
-            beginning = try beginning ?? loop.timer { [weak self] in self?.begin() }
-            limit = try limit ?? loop.timer { [weak self] in self?.giveUp() }
+            if beginning == nil { beginning = try loop.timer { [weak self] in self?.begin() } }
+            if limit == nil { limit = try loop.timer { [weak self] in self?.giveUp() } }
         } catch {
             // Without timers nothing bounds the wait.
             return completion()

@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import Lifecycle
 import Linux
 import Varlink
 
