@@ -178,6 +178,9 @@ public final class LogFile {
         }
     }
 
+    /// Whether the file is open.
+    var isOpen: Bool { file != nil }
+
     /// Closes the file; the next line opens it again.
     public func close() {
         file = nil

@@ -37,6 +37,9 @@ final class StoreFile {
     /// How many bytes of events of which apps `tidy` has yet to remove.
     private var surplusBytes: [FairShares.Share] = []
     private var agedAt: Duration?
+    /// As long as so many bytes of events are not added, the file is too small for a count of the events' sizes under
+    /// this limit. To ask the file for its size takes longer than to add an event.
+    private var room: (bytes: Int64, limit: Int64) = (0, 0)
     private var hasShrunk = false
 
     /// Opens the file, creates it if missing, and migrates it to the current schema version.
@@ -231,7 +234,10 @@ final class StoreFile {
         }
         lastSequence = last
         eventCount += Int64(added.count)
-        for event in added { sizes?.added(event) }
+        for event in added {
+            sizes?.added(event)
+            room.bytes -= event.bytes
+        }
     }
 
     /// The maximum number of events that one call of `tidy` removes. Removing this many takes some milliseconds.
@@ -285,7 +291,13 @@ final class StoreFile {
     private func limitSize(_ retention: Retention) throws(DatabaseError) -> Bool {
         guard let limit = retention.maxBytes else { return false }
         if sizes == nil {
-            guard try database.usedBytes() > limit / 2 else { return false }
+            guard room.bytes <= 0 || room.limit != limit else { return false }
+            let left = limit / 2 - (try database.usedBytes())
+            guard left < 0 else {
+                // An event takes more room in the file than its own bytes. Other tables grow too.
+                room = (min(left / 8, 1 << 20), limit)
+                return false
+            }
             sizes = EventSizes()
         }
         if let through = sizes?.through, sizes?.isComplete == false {

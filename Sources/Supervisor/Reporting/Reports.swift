@@ -242,7 +242,9 @@ final class Reports: ShellRoom {
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
-        if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
+        if let path = app.run.tree?.cgroupPath, supervisor.place.countsMemory(path),
+            let peak = Cgroup.number(path, "memory.peak")
+        {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
         // Without a cgroup, the kernel's value is for a single process, so the memory that torpord has measured for all
