@@ -43,9 +43,10 @@ final class Reports: ShellRoom {
     /// `looking`, also samples the stacks of an app that hangs, which takes some ten milliseconds; during that time
     /// ``Incarnation/stackSampler`` is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
-        guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
-            let reason = coordinator.machine(app.id).endingReason
-        else { return }
+        guard app.run.crashSnapshot == nil, let tree = app.run.tree, let reason = coordinator[app.id].endingReason
+        else {
+            return
+        }
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
@@ -55,6 +56,7 @@ final class Reports: ShellRoom {
             .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
         }
+        guard !tree.mainHasEnded else { return }
         app.run.crashSnapshot = CrashSnapshot(of: tree)
         supervisor.lockWatch.rememberLocks(app)
         guard looking, isStuck, looks < StackSampler.most else { return }
