@@ -163,7 +163,7 @@ extension ControlService {
         if item.url == nil, let result = judge(item, app), result.ok { return result }
         switch item.target {
         case .gone: return result(app, ok: true, "is being terminated")
-        case .newIncarnation: return result(app, ok: true, "is being restarted")
+        case .newIncarnation: return resultOfBegunRestart(app)
         default: return result(app, ok: true, "is on its way")
         }
     }
@@ -386,7 +386,7 @@ extension ControlService {
         )
     }
 
-    private func isAtGoal(_ machine: AppMachine) -> Bool {
+    func isAtGoal(_ machine: AppMachine) -> Bool {
         guard machine.transition == nil else { return false }
         switch machine.effectiveGoal {
         case .active: return machine.state == .active

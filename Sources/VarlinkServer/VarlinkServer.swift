@@ -143,6 +143,12 @@ public final class VarlinkServer {
         get { table.refusal }
         set { table.refusal = newValue }
     }
+    /// Decides again about a client that ``refusal`` refuses, at once or later. Nothing is read from the client before
+    /// the decision.
+    public var secondDecision: ((Peer, @escaping (Refusal?) -> Void) -> Void)? {
+        get { table.secondDecision }
+        set { table.secondDecision = newValue }
+    }
 
     /// See ``VarlinkService/discard``.
     public var discard: ((_ connection: Descriptor, _ uid: UInt32) -> Void)? {
@@ -410,7 +416,22 @@ public final class VarlinkServer {
         guard let connection else { return service.close(stream, of: credentials.uid) }
         table.connections[connection.number] = connection
         table.connectionsOfUser[credentials.uid, default: 0] += 1
-        if connection.isRefused { table.refusedConnections += 1 }
+        if connection.isRefused {
+            table.refusedConnections += 1
+            decideAgain(connection)
+        }
+    }
+
+    private func decideAgain(_ connection: Connection) {
+        guard let decision = table.secondDecision else { return }
+        connection.waitForDecision()
+        decision(connection.peer) { [weak self, weak connection] refusal in
+            guard let table = self?.clients, let connection, table.connections[connection.number] === connection else {
+                return
+            }
+            if refusal == nil, connection.isRefused { table.refusedConnections -= 1 }
+            connection.decide(refusal)
+        }
     }
 
     /// Nil if the client exceeds a limit.

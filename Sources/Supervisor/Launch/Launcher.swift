@@ -29,6 +29,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
+    private(set) lazy var environments = LaunchedEnvironments(supervisor)
     /// Manages the permissions of apps.
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
@@ -183,7 +184,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             switch result {
             case .success(let facts):
                 self.adopt(facts.account, of: app, in: run)
-                app.environmentAtLaunch = facts.environment
+                self.environments.launches(app, facts.environment)
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
                 self.withArchives(app, order, facts, specification)

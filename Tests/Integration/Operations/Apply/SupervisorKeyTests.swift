@@ -100,6 +100,40 @@ import Varlink
         }
     }
 
+    @Test("A group that is made while torpord runs gives rights at once, and one that is removed soon gives none")
+    func groups() throws {
+        guard geteuid() == 0, Namespaces.areAllowed else { return }
+        // torpord sees a file of its own as /etc/group.
+        let daemon = try Daemon(
+            Apps.sleeper("a"),
+            files: ["group": "root:x:0:\n"],
+            wrapper: [
+                "/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+                "mount --bind @D/group /etc/group && exec \"$@\"", "sh",
+            ]
+        )
+        try daemon.waitUntilItAnswers()
+        try self.rewrite(daemon, [("log_level = \"debug\"", "operators = [\"keepers-of-apps\"]")])
+        try daemon.apply()
+        try daemon.waitFor("a", "active")
+        func torpor(_ words: [String]) throws -> (code: Int32, output: String) {
+            let command = ["/usr/bin/setpriv", "--reuid=65534", "--regid=77123", "--clear-groups", "--"]
+            return try Spawn.run(command + [Built.path("torpor")] + words + ["--socket", daemon.socket])
+        }
+        func write(_ text: String) throws {
+            // The file itself is mounted: it cannot be replaced.
+            try text.write(toFile: daemon.directory + "/group", atomically: false, encoding: .utf8)
+        }
+        let none = try torpor(["list"])
+        #expect(none.code == 1 && none.output.contains("from their next login on"), "\(none.output)")
+        try write("root:x:0:\nkeepers-of-apps:x:77123:\n")
+        let some = try torpor(["suspend", "a"])
+        #expect(some.code == 0, "\(some.output)")
+        try write("root:x:0:\nkeepers-of-apps:x:77124:\n")
+        try daemon.eventually("the group's new number counts") { try torpor(["list"]).code == 1 }
+        try daemon.stop()
+    }
+
     @Test("A user without rights is told which file says who has them, and how to have a supervisor of the user's own")
     func own() throws {
         guard geteuid() == 0, Namespaces.areAllowed else { return }
