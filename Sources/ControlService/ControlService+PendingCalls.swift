@@ -87,6 +87,9 @@ extension ControlService {
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .start, request.force { try self.request(.runUnowned, of: app.id) }
+                if request.verb == .start, !request.background, !request.standby, !before.isAlive {
+                    try showScenesOfLastRun(inside: app)
+                }
                 // If torpord dies in between, a repeated request must not know the app and take these for new.
                 for app in along where !app.tokens.isRecorded { record(app) }
                 if request.verb == .discard {
