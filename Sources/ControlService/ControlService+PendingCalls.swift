@@ -68,6 +68,7 @@ extension ControlService {
             // The dependents take the token too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
+            let durations = ([app] + along).map { ($0, $0.kept.isStoppedUntilBoot) }
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
@@ -125,6 +126,7 @@ extension ControlService {
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
+                for (app, duration) in durations { app.kept.isStoppedUntilBoot = duration }
                 endRefusedRun(of: app, before)
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")
