@@ -318,10 +318,10 @@ int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const c
 /* ---- Background tasks -------------------------------------------------------------------------------------------- */
 
 /* Begins a task: in the background, the app is not suspended before the task has ended or its time is up. The name
- * has 1 to 128 bytes (-EINVAL), and an app may have 64 tasks at a time (-EIO). Returns a token, 1 or more. Stores in
- * *remaining_ms how long the app may run, -1 for no limit now; remaining_ms may be NULL. Waits for the supervisor's
- * answer, for up to 10 s while the supervisor is being replaced. Tasks last until they are ended or torpor_app_close
- * is called. */
+ * has 1 to 128 bytes and no control characters (-EINVAL), and an app may have 64 tasks at a time (-EIO). Returns a
+ * token, 1 or more. Stores in *remaining_ms how long the app may run, -1 for no limit now; remaining_ms may be NULL.
+ * Waits for the supervisor's answer, for up to 10 s while the supervisor is being replaced. Tasks last until they are
+ * ended or torpor_app_close is called. */
 int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms);
 /* Ends a task. It is not an error if the task has ended already. */
 int torpor_app_end_task(torpor_app *app, int64_t token);

@@ -424,12 +424,9 @@ extension ControlService {
     }
 
     private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
-        result(
-            app,
-            ok: false,
-            "was overtaken by another request: it goes to \(machine.goal.rawValue)",
-            "overtaken"
-        )
+        let advice = app.lastAdvice.flatMap { $0.replacing + 1 == machine.goalGeneration ? $0 : nil }
+        let other = advice.map { "policy \($0.policy)" } ?? "another request"
+        return result(app, ok: false, "was overtaken by \(other): it goes to \(machine.goal.rawValue)", "overtaken")
     }
 
     /// Fails the calls that wait for an app, because the app was removed.
