@@ -93,9 +93,8 @@ final class StoreFile {
             guard try File.kind(place.path) == nil else { return false }
             if let directory = File.parent(of: place.path) { try File.makeDirectories(directory) }
             // What a loss of power left of an earlier attempt, and logs without their database: SQLite would read them.
-            for path in [draft, draft + "-journal", place.path + "-wal", place.path + "-shm", place.path + "-journal"]
-            where try File.kind(path) != nil {
-                try File.remove(path)
+            for path in [draft, draft + "-journal", place.path + "-wal", place.path + "-shm", place.path + "-journal"] {
+                if try File.kind(path) != nil { try File.remove(path) }
             }
             try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600).close()
         } catch {

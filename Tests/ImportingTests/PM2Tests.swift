@@ -328,7 +328,7 @@ struct PM2Tests {
         // PM2 begins with 0 where env does not have the variable.
         let fromZero = try app(#""increment_var":"WORKER""#)
         #expect(try fromZero["a@1"].environment["WORKER"] == "1")
-        #expect(!fromZero.remarks.contains { $0.text.contains("increment_var") })
+        #expect(!fromZero.remarks("a").contains { $0.contains("increment_var") })
     }
 
     @Test("comments, names without quotes and YAML are read")
