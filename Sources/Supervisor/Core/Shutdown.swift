@@ -40,6 +40,9 @@ package final class Shutdown: ShellRoom {
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
             note(.stopping, text: "stopping: apps keep running, and the next torpord takes them over", reason: reason)
+            if supervisor.configuration.supervisor.onExit == .leave {
+                for app in apps where machine(app).state == .suspended { app.run.tree?.stopInPlaceOfFreezing() }
+            }
             supervisor.service.stop(leavingApps: true)
             supervisor.recovery.readsConfiguration = true
             isLeaving = true

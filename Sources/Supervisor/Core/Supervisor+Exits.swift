@@ -19,6 +19,7 @@ extension Supervisor {
     package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
             launcher.keepExit(of: record)
+            if launcher.hasFailedToStart(record) { return }
             return completion(record.status ?? .exited(255))
         }
         if launcher.foundEnded(record) { return }
