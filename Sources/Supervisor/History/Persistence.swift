@@ -334,7 +334,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     private static func isSameRefusal(_ one: Report, _ other: Report) -> Bool {
         // What follows says when the app is launched again.
-        func what(_ report: Report) -> Substring { report.text.prefix { $0 != ";" } }
+        func what(_ report: Report) -> Substring? { report.text?.prefix { $0 != ";" } }
         return one.reason == TerminationReason.launchFailed.rawValue && one.reason == other.reason && one.pid == nil
             && other.pid == nil && one.stage == other.stage && one.errno == other.errno && what(one) == what(other)
     }
