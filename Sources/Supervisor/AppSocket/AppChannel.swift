@@ -64,6 +64,8 @@ final class AppChannel {
     /// Messages that were not answered yet. The first one is in flight, if it was sent.
     var queue: [Outgoing] = []
     var delegate: Delegate?
+    /// The process that was the delegate under the torpord before; nil if that is unknown.
+    var earlierDelegate: Int32?
     /// The mail that a delegate was told again after it had connected again, and how many times.
     var retold: (mail: Int64, count: Int)?
     var owners: [UInt32: TaskOwner] = [:]

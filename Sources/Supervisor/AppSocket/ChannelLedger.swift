@@ -36,6 +36,8 @@ package struct ChannelLedger: Hashable {
     var tasks: [Task] = []
     package var holds: [Hold] = []
     var messages: [Told] = []
+    /// The process that the messages were sent to.
+    var delegate: Int32?
     /// The scenes inside the app.
     var scenes: [SceneEntry] = []
     /// A URL to open that an earlier version of torpord has stored; in this version URLs are mail.
@@ -80,6 +82,7 @@ package struct ChannelLedger: Hashable {
                 sceneName: message["scene_name"]?.stringValue
             )
         }
+        delegate = json["delegate"]?.intValue.flatMap { Int32(exactly: $0) }
         scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
     }
 
@@ -108,6 +111,7 @@ package struct ChannelLedger: Hashable {
                     ]
                 }
             ),
+            "delegate": .optional(delegate.map(Int64.init)),
             "scenes": .array(scenes.map(\.json)),
             "url": .optional(url),
         ]

@@ -88,6 +88,7 @@ extension AppSockets {
                 sceneName: message.scene.flatMap(supervisor.innerScenes.fullName)
             )
         }
+        ledger.delegate = app.channel?.delegate?.pid ?? app.channel?.earlierDelegate
         ledger.scenes = supervisor.innerScenes.ledger(of: app)
         return ledger
     }
@@ -140,6 +141,7 @@ extension AppSockets {
         let channel = channel(of: app)
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
+        channel.earlierDelegate = isSame ? ledger?.delegate : nil
         for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
         // Some tasks have lost their connections. Extend the time of the tasks, so that their processes can claim them
         // before they expire.
