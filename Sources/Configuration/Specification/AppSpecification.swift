@@ -68,21 +68,21 @@ public struct AppSpecification: Sendable, Hashable {
     /// Reads and writes a field of ``AppSettings``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppSettings, T> & Sendable) -> T {
-        get { settings.value[keyPath: path] }
+        @inline(__always) get { settings.value[keyPath: path] }
         _modify { yield &settings.value[keyPath: path] }
     }
 
     /// Reads and writes a field of ``AppOutput``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppOutput, T> & Sendable) -> T {
-        get { settings.value.output[keyPath: path] }
+        @inline(__always) get { settings.value.output[keyPath: path] }
         _modify { yield &settings.value.output[keyPath: path] }
     }
 
     /// Reads and writes a field of ``AppEvents``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppEvents, T> & Sendable) -> T {
-        get { settings.value.events[keyPath: path] }
+        @inline(__always) get { settings.value.events[keyPath: path] }
         _modify { yield &settings.value.events[keyPath: path] }
     }
 }
