@@ -15,14 +15,18 @@ import TorporAPI
 extension ControlService {
     /// How long the app was suspended in this run, and how much processor time and memory that has saved; nil if the
     /// app does not run.
-    func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
+    func sleep(
+        of app: AppRuntime,
+        _ summary: AppSummary,
+        _ processes: (stats: [ProcessStat], leftOut: Int)
+    ) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds
         return SleepInfo(
             seconds: asleep,
             awake: max(0, (summary.uptime ?? 0) - asleep),
             processor: summary.cpuSeconds ?? 0,
-            pagedOut: Int64(clamping: tree.pagedOut())
+            pagedOut: Int64(clamping: tree.pagedOut(processes))
         )
     }
 

@@ -106,9 +106,15 @@ public final class ProcessTree {
     /// The app's living processes, and how many were left out because there are more than `most`. The main process is
     /// not left out.
     public func members(atMost most: Int) -> (pids: [Int32], leftOut: Int) {
+        let found = processes(atMost: most)
+        return (found.stats.map(\.pid), found.leftOut)
+    }
+
+    /// The same, with what was read of each process.
+    public func processes(atMost most: Int) -> (stats: [ProcessStat], leftOut: Int) {
         let listing = listing(atMost: most)
         let kept = listing.members.prefix(most)
-        return (kept.map(\.pid), listing.leftOut + listing.members.count - kept.count)
+        return (Array(kept), listing.leftOut + listing.members.count - kept.count)
     }
 
     /// Whether these are too many processes to read or signal in one turn of torpord's loop.
