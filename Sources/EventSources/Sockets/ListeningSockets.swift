@@ -156,7 +156,9 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
-        if let refusal = refusal(app.id, machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
+        if let refusal = refusal(app.id, machine(app), isForLaunch: isForLaunch) {
+            return refuse(socket, of: app, refusal)
+        }
         if socket.isYielded || socket.isPostponed, !isForLaunch { return false }
         socket.isYielded = false
         socket.isPostponed = false

@@ -3,6 +3,7 @@
 import Engine
 import EventLoop
 import Lifecycle
+import Processes
 
 /// Waits for delegates to connect to a new torpord.
 extension AppSockets {
