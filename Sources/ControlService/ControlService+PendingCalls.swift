@@ -68,6 +68,7 @@ extension ControlService {
             // The dependents take the token too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
+            let durations = ([app] + along).map { ($0, $0.kept.isStoppedUntilBoot) }
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
@@ -87,6 +88,9 @@ extension ControlService {
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .start, request.force { try self.request(.runUnowned, of: app.id) }
+                if request.verb == .start, !request.background, !request.standby, !before.isAlive {
+                    try showScenesOfLastRun(inside: app)
+                }
                 // If torpord dies in between, a repeated request must not know the app and take these for new.
                 for app in along where !app.tokens.isRecorded { record(app) }
                 if request.verb == .discard {
@@ -122,6 +126,7 @@ extension ControlService {
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
+                for (app, duration) in durations { app.kept.isStoppedUntilBoot = duration }
                 endRefusedRun(of: app, before)
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")
@@ -163,7 +168,7 @@ extension ControlService {
         if item.url == nil, let result = judge(item, app), result.ok { return result }
         switch item.target {
         case .gone: return result(app, ok: true, "is being terminated")
-        case .newIncarnation: return result(app, ok: true, "is being restarted")
+        case .newIncarnation: return resultOfBegunRestart(app)
         default: return result(app, ok: true, "is on its way")
         }
     }
@@ -386,7 +391,7 @@ extension ControlService {
         )
     }
 
-    private func isAtGoal(_ machine: AppMachine) -> Bool {
+    func isAtGoal(_ machine: AppMachine) -> Bool {
         guard machine.transition == nil else { return false }
         switch machine.effectiveGoal {
         case .active: return machine.state == .active
@@ -419,12 +424,9 @@ extension ControlService {
     }
 
     private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
-        result(
-            app,
-            ok: false,
-            "was overtaken by another request: it goes to \(machine.goal.rawValue)",
-            "overtaken"
-        )
+        let advice = app.lastAdvice.flatMap { $0.replacing + 1 == machine.goalGeneration ? $0 : nil }
+        let other = advice.map { "policy \($0.policy)" } ?? "another request"
+        return result(app, ok: false, "was overtaken by \(other): it goes to \(machine.goal.rawValue)", "overtaken")
     }
 
     /// Fails the calls that wait for an app, because the app was removed.

@@ -47,7 +47,11 @@ extension ControlService {
         if blockers.allSatisfy({ coordinator.id(of: $0).map(coordinator.isLeaving) ?? false }) {
             return stillEnding(blockers)
         }
-        return "\(blockers.map(blocker).joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
+        let why = blockers.map(reason)
+        if why.allSatisfy({ $0 == nil }) {
+            return "\(blockers.joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
+        }
+        return zip(blockers, why).map { "\($0) is not ready" + ($1.map { ": it \($0)" } ?? "") }.joined(separator: "; ")
     }
 
     private func stillEnding(_ removed: [String]) -> String {
@@ -62,16 +66,19 @@ extension ControlService {
         return names.isEmpty ? "an app that was removed is still ending" : stillEnding(names)
     }
 
-    /// A text about an app that another app waits for: its name and, if its image is being pulled, how far that is, or,
-    /// if it is being removed or restarted, that it is.
-    private func blocker(_ name: String) -> String {
-        guard let id = coordinator.id(of: name) else { return name }
-        if let pull = supervisor.launcher.containers.pull(of: apps[id]) { return "\(name), which is \(pull)" }
-        if coordinator.isLeaving(id) { return "\(name), which is removed, and still ending" }
-        guard let exit = apps[id].lastExit else { return name }
+    /// A text about an app that another app waits for: its name, and why it is not ready, if that is known.
+    private func blocker(_ name: String) -> String { name + (reason(name).map { ", which \($0)" } ?? "") }
+
+    /// Why an app that another app waits for is not ready: how far its image is pulled, or that it is removed or
+    /// restarted. The rest of a sentence about the app; nil if the app is just being launched.
+    private func reason(_ name: String) -> String? {
+        guard let id = coordinator.id(of: name) else { return nil }
+        if let pull = supervisor.launcher.containers.pull(of: apps[id]) { return "is \(pull)" }
+        if coordinator.isLeaving(id) { return "is removed, and still ending" }
+        guard let exit = apps[id].lastExit else { return nil }
         let machine = coordinator.machine(id)
         let isRestarting = machine.launchReason == .restart || machine.deadlines.contains { $0.kind == .restart }
-        return isRestarting ? "\(name), which ended (\(exit.sentence)): restart \(machine.restarts)" : name
+        return isRestarting ? "ended (\(exit.sentence)), restart \(machine.restarts)" : nil
     }
 
     /// Reports again what an app waits for, after one of the apps for which it waits has changed.

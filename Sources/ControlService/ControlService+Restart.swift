@@ -10,6 +10,14 @@ import VarlinkServer
 
 /// Restarts apps at a user's request.
 extension ControlService {
+    /// The result for an app whose restart is not waited for. The process that it has now is about to end, so that its
+    /// pid would mislead the client.
+    func resultOfBegunRestart(_ app: AppRuntime) -> VerbResult {
+        var begun = result(app, ok: true, "is being restarted")
+        begun.pid = nil
+        return begun
+    }
+
     /// Carries out a Restart. Apps that run, but could not be launched again, are not ended, unless the request has
     /// `force`.
     func restart(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {

@@ -34,8 +34,32 @@ extension ControlService {
     }
 
     /// The reason why torpord refuses all requests of a peer; nil if torpord accepts requests of this peer.
-    func refusal(ofAllBy peer: Peer) -> String? {
+    private func refusal(ofAllBy peer: Peer) -> String? {
         supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
+    }
+
+    /// The error with which torpord refuses all requests of a peer; nil if it accepts requests of this peer. Rights that
+    /// were looked up some time ago are looked up again, for the next requests.
+    func refusalError(for peer: Peer) -> VarlinkServer.Refusal? {
+        guard let sentence = refusal(ofAllBy: peer) else {
+            if peer.uid != 0, peer.uid != Users.effectiveUID {
+                supervisor.inForce.renewAuthority(olderThan: .seconds(10))
+            }
+            return nil
+        }
+        return VarlinkServer.Refusal(
+            error: ManagerInterface.ErrorName.notPermitted,
+            parameters: ["message": .string(sentence)]
+        )
+    }
+
+    /// Decides about a peer that torpord refuses, when the groups that give rights are looked up again.
+    func decideAgain(about peer: Peer, _ decide: @escaping (VarlinkServer.Refusal?) -> Void) {
+        let inForce = supervisor.inForce
+        guard inForce.accounts.authority.refusal(ofAllBy: peer) != nil else { return decide(refusalError(for: peer)) }
+        inForce.renewAuthority { [weak self] in
+            if let self { decide(refusalError(for: peer)) }
+        }
     }
 
     /// The reason why torpord refuses all requests of a peer that is, or may be, a process of a sandboxed app, whether

@@ -105,13 +105,8 @@ package final class ControlService: ShellRoom, ClientService {
             interfaces: [VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)],
             limits: limits
         )
-        server.refusal = { [weak self] peer in
-            guard let sentence = self?.refusal(ofAllBy: peer) else { return nil }
-            return VarlinkServer.Refusal(
-                error: ManagerInterface.ErrorName.notPermitted,
-                parameters: ["message": .string(sentence)]
-            )
-        }
+        server.refusal = { [weak self] peer in self?.refusalError(for: peer) }
+        server.secondDecision = { [weak self] peer, decide in self?.decideAgain(about: peer, decide) }
         server.discard = { [weak self] connection, uid in self?.supervisor.discard(connection, of: uid) }
         server.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
         self.server = server
@@ -122,10 +117,16 @@ package final class ControlService: ShellRoom, ClientService {
             guard let request = try ManagerRequest(call: call) else {
                 return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
             }
-            if let refusal = supervisor.inForce.accounts.authority.refusal(of: request, to: peer) {
-                return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
+            let inForce = supervisor.inForce
+            guard inForce.accounts.authority.refusal(of: request, to: peer) != nil else {
+                return answer(request, peer, reply)
             }
-            answer(request, peer, reply)
+            inForce.renewAuthority { [weak self] in
+                if let refusal = inForce.accounts.authority.refusal(of: request, to: peer) {
+                    return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
+                }
+                self?.answer(request, peer, reply)
+            }
         } catch {
             reply.fail(error)
         }
@@ -142,8 +143,7 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try selection.resolve(patterns)
                 sampleUsage()
                 send(list: chosen, templates: [], reply)
-            case .status(let name):
-                reply.send(BoundedReply.shortened(Replies.status(status(try selection.one(name)))))
+            case .status(let name): sendStatus(of: try selection.one(name), reply)
             case .verb(let verb):
                 if let state = verb.state, AppState(rawValue: state) == nil {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
@@ -293,7 +293,7 @@ package final class ControlService: ShellRoom, ClientService {
         }
     }
 
-    private func status(_ app: AppRuntime) -> AppStatus {
+    func status(_ app: AppRuntime) -> AppStatus {
         let run = app.run
         if let tree = run.tree, run.usage.processes < Self.mostProcesses || Self.isUsageOld(run, loop.now) {
             (app.run.usage, app.run.sampledAt) = (tree.usage(), loop.now)

@@ -41,7 +41,8 @@ extension ControlService {
             }
         case .disconnect, .discard: app.kept.goalOfPerson = nil
         case .restart:
-            if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
+            // The restart of an app that is not to run is a start.
+            if goal == .notRunning || app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .reset:
             let machine = coordinator.machine(app.id)
             guard !machine.isAlive, machine.isStopped || machine.isForceQuit else { return }

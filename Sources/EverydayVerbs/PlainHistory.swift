@@ -7,10 +7,13 @@ import Varlink
 /// The verb `history` without the argument parser (see ``PlainArguments``).
 package struct PlainHistory {
     private let request: EventsRequest
+    /// Names, globs and tags; all apps if there is none.
+    private let apps: [String]
     private let options: PlainOptions
 
-    /// Without a number and a time, the last 100 events are shown.
-    package init(_ request: EventsRequest, options: PlainOptions) {
+    /// Without a number and a time, the last 100 events are shown, of all `apps` together.
+    package init(_ request: EventsRequest, of apps: [String], options: PlainOptions) {
+        self.apps = apps
         var request = request
         request.limit = request.limit ?? (request.since == nil ? 100 : nil)
         self.request = request
@@ -26,22 +29,40 @@ package struct PlainHistory {
             default: return words.setLines(option, &request.limit)
             }
         }
-        guard let line = read, line.operands.count <= 1 else { return nil }
-        request.app = line.operands.first
-        self.init(request, options: line.options)
+        guard let line = read else { return nil }
+        self.init(request, of: line.operands, options: line.options)
     }
 
     package func run() throws {
+        let manager = try Manager(options)
+        var events = try events(of: apps.first, manager)
+        if apps.count > 1 {
+            for app in apps.dropFirst() { events += try self.events(of: app, manager) }
+            events = merged(events)
+        }
+        if options.json { return Output.document(.array(events)) }
+        Output.page(events.isEmpty ? "no events\n" : text(events))
+    }
+
+    private func events(of app: String?, _ manager: Manager) throws -> [JSON] {
         var request = request
+        request.app = app
         var events: [JSON] = []
         func take(_ reply: JSON) {
             events += reply["events"]?.arrayValue ?? []
             request.after = reply["sequence"]?.intValue
             EventText.warn(of: reply)
         }
-        take(try Manager(options).call(.events(request), onReply: take))
-        if options.json { return Output.document(.array(events)) }
-        Output.page(events.isEmpty ? "no events\n" : text(events))
+        take(try manager.call(.events(request), onReply: take))
+        return events
+    }
+
+    /// The events in their order, each once, and no more than were asked for.
+    private func merged(_ events: [JSON]) -> [JSON] {
+        var bySequence: [Int64: JSON] = [:]
+        for event in events { bySequence[event["sequence"]?.intValue ?? 0] = event }
+        let sorted = bySequence.sorted { $0.key < $1.key }.map(\.value)
+        return request.limit.map { Array(sorted.suffix(Int(clamping: $0))) } ?? sorted
     }
 
     private func text(_ events: [JSON]) -> String {
@@ -53,7 +74,7 @@ package struct PlainHistory {
             let column = "  " + run + String(repeating: " ", count: max(1, 8 - run.count))
             text += Terminal.coloured(time, .dim) + column
             var sentence = EventText.sentence(event)
-            if let name = event.app, name != request.app {
+            if let name = event.app, apps != [name] {
                 sentence = Terminal.coloured(Terminal.harmless(name), .bold) + ": " + sentence
             }
             text += Terminal.wrapped(sentence, behind: time.count + column.count) + "\n"

@@ -47,21 +47,22 @@ package struct PlainLogs {
                 return true
             }
         }
-        let lines = Lines(hasTimes: showsTimes, isJSON: options.json, apps: names)
-        try ManyLogs(apps: names, options: options, choice: choice) { app, line in
-            Output.write(lines.text(of: line, app))
+        let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
+        // If each app is named, none is followed besides.
+        let patterns = !apps.isEmpty && apps.allSatisfy(names.contains) ? nil : apps
+        try ManyLogs(apps: names, patterns: patterns, options: options, choice: choice) { app, apps, line in
+            Output.write(lines.text(of: line, app, apps))
         }.run()
     }
 
     private struct Lines: Sendable {
         var hasTimes: Bool
         var isJSON: Bool
-        /// The names of the apps if lines of several apps are shown; otherwise empty.
-        var apps: [String] = []
 
         private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]
 
-        func text(of line: JSON, _ app: Int? = nil) -> String {
+        /// A line as it is shown, behind the name of its app if lines of several `apps` are.
+        func text(of line: JSON, _ app: Int? = nil, _ apps: [String] = []) -> String {
             if isJSON {
                 guard let app, var object = line.objectValue else { return line.description + "\n" }
                 object = JSONObject(members: [.init(name: "app", value: .string(apps[app]))] + object.members)

@@ -232,7 +232,7 @@ extension Coordinator {
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
-        var node = Node(
+        let node = Node(
             definition: change.definition,
             machine: AppMachine(rules: change.definition.rules, seed: seed)
         )

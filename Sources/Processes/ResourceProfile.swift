@@ -52,7 +52,7 @@ extension ProcessTree {
         let listing = listing(atMost: mostAtOnce)
         let first = Set(listing.members.map(\.pid))
         let isNew = listing.leftOut > 0 && given.profile != profile
-        given.rest = isNew ? (crowd ?? []).filter { !first.contains($0) }[...] : []
+        given.rest = isNew ? (pidsOfCgroup() ?? []).filter { !first.contains($0) }[...] : []
         return listing.members
     }
 

@@ -278,6 +278,15 @@ extension ProcessTree {
         return true
     }
 
+    /// Makes a frozen app one that is stopped by SIGSTOP, because torpord ends and nothing would thaw the app: frozen
+    /// processes get no SIGTERM, and systemd kills them at a shutdown of the machine after 90 s. The pending SIGSTOP
+    /// stops each process when it is thawed, before it runs.
+    public func stopInPlaceOfFreezing() {
+        guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return }
+        _ = try? signal(Signal.stop, toAll: true)
+        _ = try? thaw()
+    }
+
     /// Whether every process in the app's cgroup is frozen.
     public var isFrozen: Bool {
         guard let cgroupPath else { return false }

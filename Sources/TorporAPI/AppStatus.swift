@@ -290,7 +290,8 @@ public struct AppStatus: Hashable, Sendable {
     public var stopped = false
     /// Whether a debugger traces the app, which disables the app's deadlines.
     public var traced = false
-    /// Whether the app was launched with an older configuration than the current one.
+    /// Whether the app was launched with an older configuration than the current one, or with other contents of its
+    /// `environment_file`.
     public var outdated = false
     /// The state that the app saved. After a crash or an eviction, torpord passes it to the next launch.
     public var archive: ArchiveInfo?

@@ -20,6 +20,8 @@ final class ClientTable {
     var foreign: ((Peer) -> Void)?
     /// See ``VarlinkServer/refusal``.
     var refusal: ((Peer) -> VarlinkServer.Refusal?)?
+    /// See ``VarlinkServer/secondDecision``.
+    var secondDecision: ((Peer, @escaping (VarlinkServer.Refusal?) -> Void) -> Void)?
 
     var connections: [UInt64: Connection] = [:]
     var connectionsOfUser: [UInt32: Int] = [:]

@@ -10,7 +10,9 @@ final class Connection {
     let number: UInt64
     let peer: Peer
     /// Why the client is refused; nil if it is accepted.
-    private let refusal: VarlinkServer.Refusal?
+    private var refusal: VarlinkServer.Refusal?
+    /// Whether the server still decides whether the client is refused. Until then, nothing is read.
+    private var isUndecided = false
     var isRefused: Bool { refusal != nil }
     /// The account of the client's user; nil if the user is exempt.
     private let share: UserShare?
@@ -67,6 +69,19 @@ final class Connection {
 
     deinit { close() }
 
+    /// Reads nothing until ``decide(_:)`` is called.
+    func waitForDecision() {
+        isUndecided = true
+        updateEvents()
+    }
+
+    /// Accepts the client, or refuses it with this error.
+    func decide(_ refusal: VarlinkServer.Refusal?) {
+        self.refusal = refusal
+        isUndecided = false
+        updateEvents()
+    }
+
     /// Whether the client has closed the connection, even if that was not reported yet.
     var isHungUp: Bool { source == nil || !Descriptor.readiness(stream.raw).isDisjoint(with: [.hangup, .error]) }
 
@@ -103,7 +118,7 @@ final class Connection {
     }
 
     private var canRead: Bool {
-        source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare
+        source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare && !isUndecided
     }
 
     private var isWatchedForCalls: Bool { refusesCalls && source != nil && current != nil && !isAtEnd && !isEnding }

@@ -33,7 +33,8 @@ public final class VarlinkService {
     /// The accounts by uid, for users that are not exempt.
     private var shares: [UInt32: UserShare] = [:]
     /// The buffer for reading. All connections share it, since only one of them reads at a time.
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+    var buffer: UnsafeMutableRawBufferPointer { mapping.bytes }
+    private let mapping = Mapping(size: 1 << 16)
     /// Gets a connection in whose queue a client has left descriptors, and the client's uid. Must have another process
     /// close it last, since that may block. Without it, they are closed here.
     public var discard: ((_ connection: Descriptor, _ uid: UInt32) -> Void)?
@@ -47,8 +48,6 @@ public final class VarlinkService {
         interface = VarlinkServiceInterface(info: info, interfaces: interfaces)
         self.limits = limits
     }
-
-    deinit { buffer.deallocate() }
 
     /// Closes a client's connection.
     func close(_ stream: StrangerStream, of uid: UInt32) {
@@ -143,6 +142,12 @@ public final class VarlinkServer {
     public var refusal: ((Peer) -> Refusal?)? {
         get { table.refusal }
         set { table.refusal = newValue }
+    }
+    /// Decides again about a client that ``refusal`` refuses, at once or later. Nothing is read from the client before
+    /// the decision.
+    public var secondDecision: ((Peer, @escaping (Refusal?) -> Void) -> Void)? {
+        get { table.secondDecision }
+        set { table.secondDecision = newValue }
     }
 
     /// See ``VarlinkService/discard``.
@@ -419,7 +424,22 @@ public final class VarlinkServer {
         guard let connection else { return service.close(stream, of: credentials.uid) }
         table.connections[connection.number] = connection
         table.connectionsOfUser[credentials.uid, default: 0] += 1
-        if connection.isRefused { table.refusedConnections += 1 }
+        if connection.isRefused {
+            table.refusedConnections += 1
+            decideAgain(connection)
+        }
+    }
+
+    private func decideAgain(_ connection: Connection) {
+        guard let decision = table.secondDecision else { return }
+        connection.waitForDecision()
+        decision(connection.peer) { [weak self, weak connection] refusal in
+            guard let table = self?.clients, let connection, table.connections[connection.number] === connection else {
+                return
+            }
+            if refusal == nil, connection.isRefused { table.refusedConnections -= 1 }
+            connection.decide(refusal)
+        }
     }
 
     /// Nil if the client exceeds a limit.

@@ -116,10 +116,13 @@ extension AppSpecification {
 }
 
 /// FNV-1a, because Swift's Hasher gives different results in each process.
-private struct StableHash {
-    private var digest: UInt64 = 0xcbf2_9ce4_8422_2325
+package struct StableHash {
+    /// The hash of all texts that were added.
+    package private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    mutating func add(_ text: String) {
+    package init() {}
+
+    package mutating func add(_ text: String) {
         for byte in text.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
         // The byte 0xff occurs in no UTF-8 text, so it separates the texts.
         digest = (digest ^ 0xff) &* 0x100_0000_01b3

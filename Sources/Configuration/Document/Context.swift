@@ -6,6 +6,8 @@ import WireText
 package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
     private let outer: DiagnosticSink?
+    /// Whether some files of the configuration could not be read, because only the supervisor may read them.
+    var isPartial = false
 
     /// - Parameter outer: another sink that also gets each diagnostic, always as a warning.
     package init(warning outer: DiagnosticSink? = nil) { self.outer = outer }
@@ -108,6 +110,12 @@ package struct Origin {
 
     func warning(_ message: String) {
         context.warning(message, at: position)
+    }
+
+    /// Reports that something is missing: an error, unless it may be in a file that could not be read.
+    func missing(_ message: String) {
+        guard context.sink.isPartial else { return error(message) }
+        warning("\(message); it may be in a file that you may not read")
     }
 
     /// The place as `file:line`, for a message that mentions it.

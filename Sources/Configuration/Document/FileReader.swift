@@ -125,6 +125,9 @@ struct FileReader {
             }
             let folder = Path.folder(Path.normal(written))
             if isPattern, !Glob.isPattern(folder), !listed.contains(folder) { listed.append(folder) }
+            if isPattern, !Glob.isPattern(folder), system.names(absolute(folder)) == nil {
+                _ = isUnjudged(inner, element.position, folder)
+            }
             if isPattern { warnOfSkipped(inner, element.position, Path.normal(written)) }
         }
     }
@@ -178,8 +181,17 @@ struct FileReader {
             read(self.context(of: path), bytes, chain: chain, defaults: defaults)
         case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
         case .failure(.unusable(let reason)), .failure(.passing(let reason)):
+            if isUnjudged(context, position, path) { return }
             context.error("\(quoted(path)): \(reason)", at: position)
         }
+    }
+
+    /// Whether a file or folder cannot be judged, because only the supervisor may read it. Warns of that.
+    private func isUnjudged(_ context: Context, _ position: SourcePosition, _ path: String) -> Bool {
+        guard system.isForbidden(absolute(path)) else { return false }
+        sink.isPartial = true
+        context.warning("\(quoted(path)) is not judged, since you may not read it", at: position)
+        return true
     }
 
     // MARK: Tables

@@ -173,7 +173,7 @@ public enum ConfigurationLoader {
             } else {
                 "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.map(\.name))
             }
-        reader.supervisorOrigins["main"]?.error(problem)
+        reader.supervisorOrigins["main"]?.missing(problem)
     }
 
     /// Reports what is wrong with policies, and returns what those in use say of their options.
@@ -181,7 +181,7 @@ public enum ConfigurationLoader {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
             let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
             let remedy = hint.isEmpty ? ": add it, with \(MachineHints.library(of: name))" : hint
-            reader.supervisorOrigins["policies"]?.error(
+            reader.supervisorOrigins["policies"]?.missing(
                 "there is no [policies.\(name)] for the policy \(quoted(name))\(remedy)"
             )
         }

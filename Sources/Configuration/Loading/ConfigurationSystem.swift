@@ -38,6 +38,9 @@ public struct ConfigurationSystem {
     /// Tries a policy with its options; returns nil if nothing is to be said of it. `folder` is the folder that contains
     /// the policy's library. Blocks until the policy is loaded.
     public var policyFinding: (_ policy: PolicySpecification, _ folder: String) -> PolicyFinding? = { _, _ in nil }
+    /// Whether this process may not read a file or folder that the supervisor may read. Then nothing is known of it,
+    /// and that is no error.
+    public var isForbidden: (String) -> Bool = { _ in false }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
 

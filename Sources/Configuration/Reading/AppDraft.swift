@@ -64,6 +64,11 @@ struct AppDraft {
         (origins[key] ?? origin).error(message)
     }
 
+    /// Reports that what the value of a key names is missing (``Origin/missing(_:)``).
+    func missing(_ key: String, _ message: String) {
+        (origins[key] ?? origin).missing(message)
+    }
+
     /// Reports a warning about the value of a key. The warning's place is that of the key, or the app's table if the
     /// key was not written.
     func warning(_ key: String, _ message: String) {

@@ -86,7 +86,7 @@ struct Resolver {
                 let ends = [all.first, all.last].compactMap { $0 }.map(quoted).joined(separator: " to ")
                 draft.error(key, "there is no instance \(quoted(name)): the instances are \(ends)")
             } else {
-                draft.error(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
+                draft.missing(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
             }
         }
         var seen: Set<String> = []

@@ -267,9 +267,11 @@ enum SocketConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         let drafts = resolver.drafts
         var users: [String: (app: AppSpecification, socket: SocketSpecification)] = [:]
+        var ports = WildcardConflicts()
         for app in apps where !app.sockets.isEmpty {
             if let draft = drafts[app.template] { checkOwners(app, draft, resolver) }
             for socket in app.sockets {
+                if let problem = ports.problem(socket, app) { drafts[app.template]?.warning("sockets", problem) }
                 let key = "\(socket.plan.kind.word) \(socket.plan.address) \(socket.plan.device ?? "")"
                 guard let other = users[key] else {
                     users[key] = (app, socket)

@@ -120,7 +120,10 @@ extension AppSpecification {
     public var isOneOfTemplate: Bool { instance != nil || scene != nil }
 
     /// The limits that each process of the app gets (setrlimit(2)).
-    public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
+    public var processLimits: [ResourceLimit] {
+        let limits = self.limits
+        return limits.isEmpty ? limits : limits.filter { $0.resource != ResourceLimit.tasks }
+    }
 
     /// The maximum number of processes and threads of the app; `nil` for no limit.
     public var taskLimit: UInt64? {

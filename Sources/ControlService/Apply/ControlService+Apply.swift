@@ -379,9 +379,32 @@ extension ControlService {
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
-        waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }
+        waiter.render = { [weak self] results in
+            let results = self?.asTheyAreNow(entries, results) ?? results
+            return applied.reply(entries, results, isWaiting: isWaiting).json
+        }
         waiter.beforeReply = { [weak self] then in self?.whenPathsAreWatched(then) }
         start(waiter, timeoutMilliseconds: applied.request.timeoutMilliseconds)
+    }
+
+    /// The results, but for an app that ended while the apply waited for others, how it is now: it may have been
+    /// launched again since.
+    private func asTheyAreNow(_ entries: [Apply.Entry], _ results: [VerbResult]) -> [VerbResult] {
+        zip(entries, results).map { entry, result in
+            guard !result.ok, result.error.flatMap({ TerminationReason(rawValue: $0) }) != nil,
+                coordinator.id(of: entry.name) == entry.id
+            else { return result }
+            let (app, machine) = (apps[entry.id], coordinator.machine(entry.id))
+            if machine.isAlive, machine.goal != .notRunning, isAtGoal(machine) {
+                return self.result(app, ok: true, "is \(machine.state.rawValue)")
+            }
+            guard let ending = app.lastEnding else { return result }
+            let isLaunching = machine.isAlive && machine.transition == .launching
+            let text =
+                isLaunching
+                ? "ended\(app.lastExit.map { " (\($0.sentence))" } ?? ""), and is being launched again" : ending.text
+            return self.result(app, ok: false, text, ending.ending.reason.rawValue)
+        }
     }
 
     /// Calls `then` once the `paths` of apps are watched: a file that the client writes after the reply wakes its app.

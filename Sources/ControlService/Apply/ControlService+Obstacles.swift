@@ -9,6 +9,8 @@ import Linux
 import Supervisor
 import SystemPackage
 import TorporAPI
+import Varlink
+import VarlinkServer
 
 /// Checks a new configuration before it is applied: which running apps could not be launched with it.
 extension ControlService {
@@ -16,19 +18,45 @@ extension ControlService {
     /// directory does not delay it any longer: if a launch then fails, the launch reports why.
     private static let patience = Duration.seconds(5)
 
-    /// The longest time that an apply waits for the files of `environment_file`.
+    /// The longest time that an apply, and a request for the status of an app, waits for the files of
+    /// `environment_file`.
     private static let environmentPatience = Duration.seconds(2)
+    private static let statusPatience = Duration.milliseconds(250)
+
+    /// Sends the status of an app, which says whether its `environment_file` has other contents than at its launch.
+    func sendStatus(of app: AppRuntime, _ reply: Reply) {
+        let running = coordinator.machine(app.id).isAlive ? [app] : []
+        findChangedEnvironments(of: running, within: Self.statusPatience) { [weak self] changed in
+            guard let self else { return }
+            // It may have been removed while a disk was awaited.
+            guard apps.contains(where: { $0 === app }) else {
+                return reply.fail(Selection.Unknown(name: app.name, nearest: nil))
+            }
+            var status = self.status(app)
+            if !changed.isEmpty { status.outdated = true }
+            reply.send(BoundedReply.shortened(Replies.status(status)))
+        }
+    }
 
     /// Finds out which running apps have an `environment_file` with other contents than at their launch; none if the
     /// disk does not answer in time.
     func findChangedEnvironments(_ then: @escaping (Set<String>) -> Void) {
+        let running = apps.filter { coordinator.machine($0.id).isAlive }
+        findChangedEnvironments(of: running, within: Self.environmentPatience, then)
+    }
+
+    private func findChangedEnvironments(
+        of apps: [AppRuntime],
+        within patience: Duration,
+        _ then: @escaping (Set<String>) -> Void
+    ) {
         var launched: [String: EnvironmentAtLaunch] = [:]
-        for app in apps where coordinator.machine(app.id).isAlive { launched[app.name] = app.environmentAtLaunch }
+        for app in apps { launched[app.name] = app.environmentAtLaunch }
         guard !launched.isEmpty else { return then([]) }
         let answer = Once(then)
         environmentReads.ask(launched) { answer.give($0) }
         answer.timer = try? loop.timer { answer.give([]) }
-        answer.timer?.arm(after: Self.environmentPatience)
+        answer.timer?.arm(after: patience)
     }
 
     /// Finds out which running apps could not be launched again with the new configuration; the apply leaves them

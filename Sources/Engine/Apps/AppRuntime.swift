@@ -201,8 +201,16 @@ extension AppRuntime {
         get { slots[SentAwayBySlot.self] }
         set { slots[SentAwayBySlot.self] = newValue }
     }
+
+    /// The policy whose advice was followed last, and the number of the goal that the app had before
+    /// (``AppMachine/goalGeneration``).
+    package var lastAdvice: (policy: String, replacing: Int)? {
+        get { slots[LastAdviceSlot.self] }
+        set { slots[LastAdviceSlot.self] = newValue }
+    }
 }
 
+private enum LastAdviceSlot: Slot { typealias Value = (policy: String, replacing: Int) }
 private enum NextSlot: Slot { typealias Value = AppSpecification }
 private enum LaunchDigestSlot: Slot { typealias Value = UInt64 }
 private enum RecoveredDigestSlot: Slot { typealias Value = UInt64 }

@@ -72,6 +72,8 @@ package enum DescriptorName {
     package static let audit = "audit"
     /// The name of the record that maps the kernel's Landlock domains to apps (``DenialWatch``).
     package static let denials = "denials"
+    /// The name of the record of the environment files with which apps were launched.
+    package static let environments = "environments"
     /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.

@@ -102,12 +102,26 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the running app: connections
-    /// reach the app, but do not wake it. Also those that no connection reaches, since their file is gone
-    /// (``unreached(of:)``). Empty until torpord has tried to bind the sockets, and while they are closed on purpose.
+    /// reach the app, but do not wake it, unless the app is suspended and listens there itself (``lost(by:)``). Also
+    /// those that no connection reaches, since their file is gone (``unreached(of:)``). Empty until torpord has tried
+    /// to bind the sockets, and while they are closed on purpose.
     package func unbound(of app: AppRuntime) -> Set<String> {
         guard isBegun, let set = sets[app.id], set.refused == nil else { return [] }
-        let silent = set.sockets.filter { $0.descriptor == nil && $0.trouble != nil || $0.isUnreached }
+        let own = set.isTroubled ? wakes.connectionWatch.ownPlaces(of: app) : []
+        let silent = set.sockets.filter { socket in
+            socket.isLost && !own.contains(socket.specification.plan.address.place) || socket.isUnreached
+        }
         return Set(silent.map(\.specification.identity))
+    }
+
+    /// The places of the sockets that torpord could not bind, each with how a connection there wakes the app. The app
+    /// itself may listen there: it got the socket from an earlier torpord that ended without leaving a copy, or was
+    /// launched before its configuration had the socket. ``ConnectionWatch`` then watches the app's own socket.
+    func lost(by app: AppRuntime) -> [UInt64: WakeManner] {
+        guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return [:] }
+        let lost = set.sockets.filter { $0.isLost && $0.specification.wake != .none }
+        return Dictionary(lost.map { ($0.specification.plan.address.place, $0.specification.wake) }) { first, _ in first
+        }
     }
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
@@ -433,7 +447,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
     /// The places where the app's sockets accept connections (``SocketFacts/place``), each with how a connection wakes
-    /// the app.
+    /// the app: those that torpord has bound, and ``lost(by:)``.
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
@@ -442,7 +456,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
             places[place] = socket.specification.wake
         }
-        return places
+        return places.merging(lost(by: app)) { bound, _ in bound }
     }
 
     /// The inode numbers of the sockets that torpord bound for the app.
@@ -461,6 +475,11 @@ extension AppMachine {
     /// Whether the kernel must hold back connections and data at the app's sockets, because this machine does not own
     /// the app; nil if the app needs no owner.
     var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
+}
+
+extension ListeningSocket {
+    /// Whether torpord could not bind the socket.
+    fileprivate var isLost: Bool { descriptor == nil && trouble != nil }
 }
 
 extension AppRuntime {

@@ -29,9 +29,7 @@ extension AppSockets {
     }
 
     func beginTask(_ name: String, _ reply: Reply, _ app: AppRuntime) {
-        guard TaskName.isValid(name) else {
-            return reply.fail(FieldError(field: "name", problem: "must have 1 to \(TaskName.longest) bytes"))
-        }
+        if let problem = TaskName.problem(name) { return reply.fail(FieldError(field: "name", problem: problem)) }
         do throws(RequestError) {
             let token = try begin(name, .connection(reply.connection), app)
             reply.send(["token": .int(Int64(token)), "remaining_ms": .optional(remainingMilliseconds(app))])

@@ -18,22 +18,39 @@ package struct Authority: Sendable {
     /// Those of the keys `readers`, `operators`, `posters` and `exporters` that name a group.
     private let setKeys: Set<String>
     /// The path of the configuration file; empty if there is none.
-    private let file: String
+    let file: String
+    /// The names of the groups, by the key that names them.
+    private let names: [String: [String]]
 
-    /// Looks up the groups that the configuration names. The lookup may block on a network directory, so make this
-    /// object once for each configuration. `file`: the path of the configuration file.
+    /// Looks up the groups that the configuration names. The lookup may block on a network directory, so do not make
+    /// this object on the event loop. `file`: the path of the configuration file.
     package init(_ specification: SupervisorSpecification, file: String = "") {
-        self.file = file
-        let keys = [
-            ("readers", specification.readers), ("operators", specification.operators),
-            ("posters", specification.posters), ("exporters", specification.exporters),
+        let names = [
+            "readers": specification.readers, "operators": specification.operators,
+            "posters": specification.posters, "exporters": specification.exporters,
         ]
-        setKeys = Set(keys.filter { !$0.1.isEmpty }.map(\.0))
-        readers = Set(specification.readers.compactMap { Users.group($0) })
-        operators = Set(specification.operators.compactMap { Users.group($0) })
-        posters = Set(specification.posters.compactMap { Users.group($0) })
-        exporters = Set(specification.exporters.compactMap { Users.group($0) })
+        self.init(names, file)
     }
+
+    private init(_ names: [String: [String]], _ file: String) {
+        self.file = file
+        self.names = names
+        setKeys = Set(names.filter { !$0.value.isEmpty }.keys)
+        func numbers(_ key: String) -> Set<UInt32> { Set((names[key] ?? []).compactMap { Users.group($0) }) }
+        readers = numbers("readers")
+        operators = numbers("operators")
+        posters = numbers("posters")
+        exporters = numbers("exporters")
+    }
+
+    /// The same groups, looked up again. Blocks as `init` does.
+    func lookedUpAgain() -> Authority { Authority(names, file) }
+
+    /// Whether the configuration names groups by name, whose numbers may change.
+    var namesGroups: Bool { names.values.contains { $0.contains { UInt32($0) == nil } } }
+
+    /// Whether both come from configurations that name the same groups.
+    func hasSameNames(as other: Authority) -> Bool { names == other.names && file == other.file }
 
     /// Why the peer may not make the request, as a sentence; nil if the peer may make it.
     package func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
@@ -60,7 +77,9 @@ package struct Authority: Sendable {
     private func remedy(_ keys: [String]) -> String {
         let list = keys.count > 1 ? keys.dropLast().joined(separator: ", ") + " or \(keys[keys.count - 1])" : keys[0]
         let place = file.isEmpty ? "" : " in \(file)"
-        let now = setKeys.isDisjoint(with: keys) ? keys.count > 1 ? " (none of them is set)" : " (it is not set)" : ""
+        let now =
+            setKeys.isDisjoint(with: keys)
+            ? keys.count > 1 ? " (none of them is set)" : " (it is not set)" : ", from their next login on"
         return "root may (‘sudo torpor’), and the members of groups that \(list) under [supervisor]\(place) names\(now)"
     }
 

@@ -31,6 +31,7 @@ package final class ConfigurationInForce: Room {
     private let keeper: Keeper
     /// Writes the configuration for the next boot.
     private let writes: BackgroundWorker
+    private let groups: GroupLookups
 
     /// - Parameters:
     ///   - invalid: the errors of the configuration on disk, if `configuration` replaces it because it is invalid.
@@ -58,6 +59,19 @@ package final class ConfigurationInForce: Room {
         self.keeper = keeper
         accounts = NamedAccounts(configuration)
         writes = BackgroundWorker(engine.loop, named: "configuration")
+        groups = GroupLookups(engine.loop)
+        groups.adopt = { [weak self] found in
+            // Another configuration may have been put in force since.
+            guard let self, found.hasSameNames(as: accounts.authority) else { return }
+            accounts.authority = found
+        }
+    }
+
+    /// Looks up again the groups that give rights, if the last lookup is older than `age`, and calls `completion` when
+    /// ``accounts`` has the result: at once, or later, but not much later than ``GroupLookups/patience``.
+    package func renewAuthority(olderThan age: Duration = .zero, _ completion: @escaping () -> Void = {}) {
+        guard accounts.authority.namesGroups, groups.isOlder(than: age) else { return completion() }
+        groups.ask(accounts.authority, completion)
     }
 
     /// Stores a configuration that was read from disk. Reports the errors of the configuration on disk, if it is

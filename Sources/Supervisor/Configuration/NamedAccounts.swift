@@ -10,7 +10,7 @@ import PolicyHost
 /// The users and groups that a configuration names, except the users that apps run as. They are looked up when the
 /// configuration is read, never on the event loop: a lookup may block on a network directory.
 package struct NamedAccounts: Sendable {
-    package let authority: Authority
+    package internal(set) var authority: Authority
     /// The uid of gpsd, whose positions are trusted as if they came from root or the supervisor's own user; nil if no
     /// app needs positions.
     let gpsd: UInt32?

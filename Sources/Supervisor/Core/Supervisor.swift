@@ -258,10 +258,12 @@ package final class Supervisor: Room {
         wakes.takeOver()
         activities.claim()
         permissions.denials.claim()
+        launcher.environments.claim()
         let fresh = takeover.recover()
         takeover.isOver = true
         activities.takeOver()
         permissions.denials.begin()
+        launcher.environments.takeOver()
         for app in apps { record(app) }
         suspendUnowned()
         ownershipClock.begin()

@@ -29,12 +29,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
+    private(set) lazy var environments = LaunchedEnvironments(supervisor)
     /// Manages the permissions of apps.
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
     /// The trials of bundles whose launch has failed: launches from these bundles wait for the outcome of the trial.
     var trials: [String: BundleTrial] = [:]
+    /// The user and group, for each app that was launched again, to whom its sockets and its FIFO belong for certain.
+    var nodeOwners: [AppID: UInt64] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -60,7 +63,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         trialEnded(app, ending)
     }
 
-    package func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) { nodeOwners[app.id] = nil }
 
     package func launch(_ app: AppRuntime, _ order: LaunchOrder) {
         let (found, begun, hasAccount) = (app.run.foundCommand, app.run.launchedAt, app.run.hasAccount)
@@ -181,7 +184,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             switch result {
             case .success(let facts):
                 self.adopt(facts.account, of: app, in: run)
-                app.environmentAtLaunch = facts.environment
+                self.environments.launches(app, facts.environment)
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
                 self.withArchives(app, order, facts, specification)
@@ -297,8 +300,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             if isFresh { app.run.tree?.born = Self.birthScore(app, order) }
             trace(app, .executed)
             supervisor.shares.watchMemory(app)
-            note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
-            deliver(.launched, to: app.id)
+            log.holdingBack {
+                note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
+                deliver(.launched, to: app.id)
+            }
             forgetCommands(of: app)
             startProbe(app)
         case .failure(let failure):

@@ -169,8 +169,7 @@ extension Mailboxes {
             throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
         if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), message != .openURL {
-            let problem = "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
-            throw .invalid(FieldError(field: "topic", problem: problem))
+            throw .invalid(FieldError(field: "topic", problem: Self.isReserved))
         }
         if let key = request.key, key.utf8.count > TopicRule.longestName {
             throw .invalid(FieldError(field: "key", problem: "has at most \(TopicRule.longestName) bytes"))
@@ -233,6 +232,10 @@ extension Mailboxes {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
         }
+        // A subscription that an earlier version took can still be ended.
+        if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), !request.end {
+            throw FieldError(field: "topic", problem: Self.isReserved)
+        }
         let key = StoredSubscription.Key(app: app.name, topic: request.topic)
         if request.end {
             app.subscriptions?[request.topic] = nil
@@ -249,6 +252,9 @@ extension Mailboxes {
         let text = String(wire: rule.json.serialised())
         host.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
     }
+
+    private static let isReserved =
+        "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
 
     /// The most topics that an app may subscribe to.
     private static let mostSubscriptions = 256

@@ -45,7 +45,7 @@ extension Supervisor {
         if let listener = controlListener { all.append((DescriptorName.control, [listener.raw])) }
         if let file = inForce.file { all.append((DescriptorName.configuration, [file.raw])) }
         for source in wakes.sources { all += source.held }
-        all += settings.held + activities.held + permissions.denials.held
+        all += settings.held + activities.held + permissions.denials.held + launcher.environments.held
         for app in apps {
             if let socket = app.notifySocket { all.append((DescriptorName.notify(app.name), [socket.descriptor.raw])) }
             if let output = app.capture?.descriptorToHold { all.append((DescriptorName.output(app.name), [output])) }

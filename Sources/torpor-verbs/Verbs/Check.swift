@@ -47,6 +47,11 @@ struct Check: ParsableCommand {
         system.inspection?.hasLocale = Locales.has
         system.inspection?.landlock = KernelRelease.landlock
         system.inspection?.encrypts = ConfigurationSystem.Inspection.encrypts
+        let roots = RootsConfiguration(file)
+        roots?.adapt(&system)
+        if let roots, roots.isForbidden {
+            throw Failure(status: .failed, message: "\(roots.name) cannot be judged: you may not read it\(roots.way)")
+        }
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
@@ -61,6 +66,7 @@ struct Check: ParsableCommand {
                         + "\(ShellWord.quoted(file)) --output torpor.toml’, then check that"
                 )
             }
+            if let roots, roots.isPartial { Complaint.say("only a part is judged\(roots.way)", .remark) }
             let errors = list.diagnostics.count { $0.severity == .error }
             throw Failure(
                 status: .usage,
@@ -71,6 +77,7 @@ struct Check: ParsableCommand {
         case .success(let configuration):
             let warnings = configuration.warnings
             for warning in warnings { Complaint.say(warning.description, .remark) }
+            if let roots, roots.isPartial { Complaint.say("only a part is judged\(roots.way)", .remark) }
             let isFine = !strict || warnings.isEmpty
             if options.json { Output.document(Self.json(ok: isFine, warnings, apps: configuration.apps)) }
             guard isFine else {
@@ -202,6 +209,47 @@ struct Check: ParsableCommand {
                 }
             ),
         ]
+    }
+}
+
+/// A configuration of root's supervisor, which an operator checks. It is judged as root's, as far as the operator may
+/// read it.
+private final class RootsConfiguration {
+    /// Whether the caller may not even read the file itself.
+    let isForbidden: Bool
+    /// Whether the caller may not read some of the files.
+    private(set) var isPartial = false
+    private let file: String
+
+    /// Nil if the caller is root, or if the file does not belong to root.
+    init?(_ file: String?) {
+        guard let file, !Users.isRoot, (try? File.status(file))?.uid == 0 else { return nil }
+        self.file = file
+        isForbidden = Self.mayNotRead(file)
+    }
+
+    /// The file, for messages.
+    var name: String { Terminal.harmless(file) }
+    /// How all of the configuration is judged, as the rest of a sentence.
+    var way: String { ": ‘sudo torpor check \(ShellWord.quoted(file))’ judges all of it" }
+
+    func adapt(_ system: inout ConfigurationSystem) {
+        system.effectiveUserID = 0
+        system.effectiveGroupID = 0
+        system.isForbidden = { [weak self] path in
+            guard Self.mayNotRead(path) else { return false }
+            self?.isPartial = true
+            return true
+        }
+    }
+
+    private static func mayNotRead(_ path: String) -> Bool {
+        do throws(Errno) {
+            _ = try File.open(path, [.read, .nonBlocking])
+            return false
+        } catch {
+            return error == .permissionDenied
+        }
     }
 }
 

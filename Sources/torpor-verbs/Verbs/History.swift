@@ -12,9 +12,10 @@ struct History: ParsableCommand {
     .examples(
         "torpor history",
         "torpor history web",
+        "torpor history web db",
         "torpor history web --since '2 days ago' -n 50"
     )
-    @OptionGroup var app: AppOrAllArgument
+    @OptionGroup package var apps: AnyAppsArgument
 
     @Option(
         name: [.customShort("n", allowingJoined: true), .long],
@@ -39,10 +40,9 @@ struct History: ParsableCommand {
 
     package func run() throws {
         var request = EventsRequest()
-        request.app = app.app
         request.since = since?.microseconds
         request.until = until?.microseconds
         request.limit = lines
-        try PlainHistory(request, options: PlainOptions(options)).run()
+        try PlainHistory(request, of: apps.apps, options: PlainOptions(options)).run()
     }
 }

@@ -9,7 +9,7 @@ struct Logs: ParsableCommand {
         abstract: "Shows what apps wrote; all of them if none is named.",
         discussion: """
             Lines of several apps are merged in the order of their times, each with the name of its app; with -f, new \
-            lines follow as they come.
+            lines follow as they come, also those of apps that are added later, unless each app is named.
             """
     )
     .examples(

@@ -12,11 +12,11 @@ import WireText
 
 struct Move: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Moves an app to another machine, with its saved state and its mail.",
+        abstract: "Moves an app to another machine, with its saved state, its settings and its mail.",
         discussion: """
             Both machines must have the app with owner = "external", and this machine must own it. The app is ended \
-            here; the other machine gets its state by ssh, owns the app, and launches it if it ran here. If a step \
-            fails, or Ctrl-C ends the move, this machine owns the app again. If SIGKILL ends the move, perhaps no \
+            here; the other machine gets its state by ssh, owns the app, and launches it if it ran here. What stays \
+            here (data folders, secrets, scenes) is named before, with the commands that move it. If a step fails, or Ctrl-C ends the move, this machine owns the app again. If SIGKILL ends the move, perhaps no \
             machine owns it: ‘torpor own’ makes this one its owner again.
             """
     )
@@ -64,8 +64,11 @@ struct Move: ParsableCommand {
         try requireOwner(here)
         let other = try status(of: name, there)
         try there.requireStandby(other, name)
-        ScenesInside(of: name, manager).warn(of: name)
+        let belongings = try MovedBelongings(of: name, manager, there)
+        for sentence in belongings.left { Complaint.say("\(name): \(sentence)", .warning) }
         var done = MoveReport(app: name, host: host)
+        done.settings = belongings.values.count
+        done.left = belongings.left
         if dryRun {
             let document = try StateDocument.read(name, manager)
             done.bytes = document.state?.count ?? 0
@@ -87,6 +90,7 @@ struct Move: ParsableCommand {
                 ["state", "import", name],
                 input: Failure.of { () throws(DocumentFault) in try document.encoded() }
             )
+            try belongings.set(there, name)
             try requireNoSignal()
         } catch {
             throw takeBack(manager, error)
@@ -247,25 +251,29 @@ private struct MoveReport {
     var host: String
     var bytes = 0
     var mail = 0
+    var settings = 0
+    /// What stays on this machine, as sentences.
+    var left: [String] = []
 
     func json(isPlan: Bool) -> JSON {
         [
             "app": .string(app), "host": .string(host), "moved": .bool(!isPlan), "bytes": .int(Int64(bytes)),
-            "mail": .int(Int64(mail)),
+            "mail": .int(Int64(mail)), "settings": .int(Int64(settings)), "left": .strings(left),
         ]
     }
 
     func text(isPlan: Bool) -> String {
         let state = bytes == 0 ? "no saved state" : "a state of \(Times.memory(bytes: Int64(bytes)))"
-        let messages = mail == 1 ? "1 message" : "\(mail) messages"
+        let values = settings == 0 ? "" : settings == 1 ? ", 1 setting" : ", \(settings) settings"
+        let messages = values + " and " + (mail == 1 ? "1 message" : "\(mail) messages")
         return isPlan
-            ? "\(app): can move to \(host), as far as is known, with \(state) and \(messages) (it may save another when it ends)\n"
-            : "\(app): is owned by \(host), with \(state) and \(messages)\n"
+            ? "\(app): can move to \(host), as far as is known, with \(state)\(messages) (it may save another when it ends)\n"
+            : "\(app): is owned by \(host), with \(state)\(messages)\n"
     }
 }
 
 /// The other machine, on which commands are run by ssh.
-private struct OtherMachine {
+struct OtherMachine {
     var host: String
     var ssh: [String]
     /// The time limit of a command.

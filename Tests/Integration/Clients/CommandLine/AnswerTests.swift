@@ -20,6 +20,41 @@ import TorporAPI
         try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
     }
 
+    @Test("restart --no-wait names no pid, since that of the process which is about to end would mislead")
+    func begunRestart() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "redis")
+            let pid = try #require(try daemon.summary("redis").pid)
+            let answer = try Self.torpor(daemon, "restart", "redis", "--no-wait")
+            #expect(answer.code == 0 && answer.output.contains("is being restarted"), "\(answer.output)")
+            #expect(!answer.output.contains("pid"), "\(answer.output)")
+            try daemon.eventually("another process runs") { try daemon.summary("redis").pid.map { $0 != pid } ?? false }
+        }
+    }
+
+    @Test("history of several apps has the events of all in their order, and no more than were asked for")
+    func histories() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.done(.stop, "redis")
+            func history(_ words: String...) throws -> [String] {
+                let (code, output) = try Spawn.run(
+                    [Built.path("torpor"), "history", "--socket", daemon.socket] + words
+                )
+                #expect(code == 0, "\(output)")
+                return output.split(separator: "\n").map(String.init)
+            }
+            let both = try history("redis", "web")
+            #expect(both.contains { $0.contains("redis: launched") } && both.contains { $0.contains("web: launched") })
+            #expect(both == both.sorted { $0.prefix(24) < $1.prefix(24) }, "\(both)")
+            #expect(try history("web", "redis", "-n", "3") == both.suffix(3))
+            #expect(try history("web", "redis", "--lines=3") == both.suffix(3))
+            #expect(try history("web", "w*").count == history("web").count)
+            let none = try Spawn.run([Built.path("torpor"), "history", "web", "nope", "--socket", daemon.socket])
+            #expect(none.code == 4 && none.output.contains("nope"), "\(none)")
+        }
+    }
+
     @Test("wait: of an app that has failed the answer is at once that it has, and why")
     func failed() throws {
         let toml = """

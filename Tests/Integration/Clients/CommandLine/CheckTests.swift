@@ -96,6 +96,35 @@ import Testing
         #expect(output.hasPrefix("OK: 3 apps in @D/torpor.toml and the file that it includes\n"), "\(output)")
     }
 
+    @Test("an operator who is not root is told what of root's configuration cannot be judged, and no false error")
+    func operators() throws {
+        guard geteuid() == 0 else { return }
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try File.makeDirectories(folder + "/conf.d")
+        try File.makeDirectories(folder + "/hidden")
+        let file = folder + "/torpor.toml"
+        let apps = "[apps.web]\nexec = [\"/bin/sleep\", \"1\"]\nuser = \"root\"\nrequires = [\"db\"]\n"
+        try File.write(file, "include = [\"conf.d/*.toml\", \"hidden/*.toml\"]\n" + apps)
+        try File.write(folder + "/conf.d/db.toml", "[apps.db]\nexec = [\"/bin/sleep\", \"1\"]\n")
+        try File.setMode(folder + "/conf.d/db.toml", 0o600)
+        try File.setMode(folder + "/hidden", 0o700)
+        let words = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+        func check() throws -> (code: Int32, output: String) {
+            try Spawn.run(words + [Built.path("torpor"), "check", file])
+        }
+        let (code, output) = try check()
+        #expect(code == 0 && output.contains("OK: 1 app"), "\(output)")
+        for path in ["conf.d/db.toml", "hidden"] {
+            #expect(output.contains("\(folder)/\(path)\" is not judged, since you may not read it"), "\(output)")
+        }
+        #expect(output.contains("warning: apps.web.requires: there is no app \"db\"; it may be in a file"), "\(output)")
+        #expect(output.contains("‘sudo torpor check \(file)’ judges all of it"), "\(output)")
+        try File.setMode(file, 0o600)
+        let none = try check()
+        #expect(none.code == 1 && none.output.contains("cannot be judged: you may not read it"), "\(none.output)")
+    }
+
     @Test("a configuration without apps is a warning")
     func empty() throws {
         let (code, output) = try Self.check("[supervisor]\n")

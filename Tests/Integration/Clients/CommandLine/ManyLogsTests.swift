@@ -81,6 +81,42 @@ import Varlink
         }
     }
 
+    @Test("An app that is added later is followed too if the patterns select it, and again if it returns")
+    func added() throws {
+        try Self.withApps { daemon in
+            let all = try Client(daemon, "logs", "-f")
+            let shop = try Client(daemon, "logs", "-f", "tag:shop")
+            let named = try Client(daemon, "logs", "-f", "web", "database")
+            for client in [all, shop, named] {
+                try daemon.eventually("what there is was shown") { client.output.contains("web      | three\n") }
+            }
+            let chatter = "exec = [\"/bin/sh\", \"-c\", \"echo I am $TORPOR_APP; exec sleep 1000\"]\n"
+            let later = "[apps.till]\n" + chatter + "tags = [\"shop\"]\n[apps.other]\n" + chatter
+            try daemon.configure(Self.toml + "\n" + later)
+            try daemon.apply()
+            try daemon.eventually("both are followed") {
+                all.output.contains("till     | I am till") && all.output.contains("other    | I am other")
+            }
+            try daemon.eventually("the one of the shop is") { shop.output.contains("till     | I am till") }
+            try daemon.configure(Self.toml)
+            try daemon.apply()
+            try daemon.eventually("both are gone") { try daemon.list().count == 3 }
+            try daemon.configure(Self.toml + "\n" + later)
+            try daemon.apply()
+            for client in [all, shop] {
+                try daemon.eventually("the new one is followed, and the old one's lines are not repeated") {
+                    client.lines.filter { $0.hasPrefix("till ") }.count == 2
+                }
+            }
+            try Self.say("end", "web", daemon)
+            for client in [all, shop, named] {
+                try daemon.eventually("all is shown") { client.output.contains("web      | end\n") }
+            }
+            #expect(!shop.output.contains("other") && !named.output.contains("till"))
+            #expect(all.lines.filter { $0.hasPrefix("till ") }.count == 2, "\(all.output)")
+        }
+    }
+
     @Test("What there was is put in order as a whole, also where it comes in many pieces")
     func longPast() throws {
         let exec = """

@@ -51,12 +51,16 @@ import Varlink
             esac
         fi
         shift
-        exec '\(Built.path("torpor"))' "$@" --socket '\(other.socket)'
+        # As sshd does, a shell gets the words.
+        eval "exec '\(Built.path("torpor"))' $* --socket '\(other.socket)'"
 
         """
     }
 
-    private static func withTwo(_ body: (_ here: Daemon, _ there: Daemon, _ ssh: String) throws -> Void) throws {
+    private static func withTwo(
+        _ toml: String = toml,
+        _ body: (_ here: Daemon, _ there: Daemon, _ ssh: String) throws -> Void
+    ) throws {
         try withDaemon(toml, files: ["app.py": program]) { here in
             try withDaemon(toml, files: ["app.py": program]) { there in
                 let ssh = here.directory + "/ssh"
@@ -104,6 +108,46 @@ import Varlink
             #expect(try Self.torpor(there, "move", "web", "other", "--ssh", back).code == 0)
             #expect(here.records("web").last == "got theirs")
             #expect(try here.mailbox("web").mail.count == 1 + mailed && there.mailbox("web").mail.isEmpty)
+        }
+    }
+
+    @Test("its settings go along; secrets and data folders stay, which is said before, with the commands for them")
+    func belongings() throws {
+        let toml = Self.toml.replacing(
+            "[apps.plain]",
+            with: """
+                data_folders = true
+                [apps.web.settings]
+                theme = { type = "string", default = "light" }
+                size = { type = "size", default = "1MiB" }
+                same = { type = "integer", default = 3 }
+                key = { type = "secret" }
+
+                [apps.plain]
+                """
+        )
+        try Self.withTwo(toml) { here, there, ssh in
+            try here.done(.own, "web")
+            let text = "it's \"dark\" $HOME"
+            #expect(try Self.torpor(here, "settings", "web", "theme=\(text)", "size=2MiB", "key=abc").code == 0)
+            let folder = try DataFoldersInfo(json: here.call(.data(apps: ["web"]))["data"]?.arrayValue?.first ?? .null)
+            try File.write(folder.path + "/library/db", String(repeating: "x", count: 20_000))
+            for words in [["--dry-run"], []] {
+                let moved = try Spawn.run(
+                    [Built.path("torpor"), "move", "web", "other", "--ssh", ssh, "--socket", here.socket] + words
+                )
+                #expect(moved.code == 0, "\(moved)")
+                let output = moved.output.replacing("\n", with: " ")
+                #expect(output.contains("2 settings"), "\(output)")
+                #expect(output.contains("torpor settings web --stdin key"), "\(output)")
+                #expect(output.contains("rsync") && output.contains(folder.path), "\(output)")
+            }
+            let reply = try there.call(.settings(app: "web"))["settings"]?.arrayValue ?? []
+            let settings = try reply.map { try SettingInfo(json: $0) }
+            #expect(settings.first { $0.key == "theme" }?.text == text)
+            #expect(settings.first { $0.key == "size" }?.text == "2MiB")
+            #expect(settings.first { $0.key == "same" }?.changedAt == nil)
+            #expect(settings.first { $0.key == "key" }?.isSet == false)
         }
     }
 

@@ -295,7 +295,7 @@ import TorporAPI
         try withDaemon(app(""), files: ["web.py": program]) { daemon in
             try daemon.waitForRecord("web", "bound")
             let lines = try daemon.apply(app("sockets = [{ stream = \"\(TestAddress.host):\(port)\" }]")).lines
-            let own = "if web itself listens there, since it was launched without this socket, ‘torpor restart web’"
+            let own = "if web itself listens there, ‘torpor restart web’ gives it over"
             #expect(lines.first?.contains("sockets") == true, "\(lines)")
             try daemon.waitForEvent("web", own)
             try daemon.done(.restart, "web")

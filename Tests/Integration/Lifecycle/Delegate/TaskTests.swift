@@ -86,7 +86,9 @@ import Varlink
             try daemon.ask("d.end(\(token))")
             #expect(try daemon.ask("d.attempt('EndTask', token=\(token))").stringValue == "UnknownTask")
             #expect(try daemon.ask("d.attempt('EndTask', token=-3)").stringValue == "UnknownTask")
-            #expect(try daemon.ask("d.attempt('BeginTask', name='')").stringValue == "InvalidParameter")
+            for name in ["''", "'up\\nload'", "'\\x1b[2J'"] {
+                #expect(try daemon.ask("d.attempt('BeginTask', name=\(name))").stringValue == "InvalidParameter")
+            }
         }
     }
 

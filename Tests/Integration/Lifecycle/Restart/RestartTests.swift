@@ -265,12 +265,36 @@ import TorporAPI
             }
             let failed = try start()
             #expect(failed.code == 1 && failed.output.contains("a dependency failed: db"), "\(failed.output)")
-            let wait = "web waits for db, which ended (exit-failure 3): restart 2\n"
+            let wait = "web waits for db, which ended (exit-failure 3), restart 2\n"
             #expect(failed.output.contains(wait), "\(failed.output)")
             #expect(try daemon.summary("db").failed)
             try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
             let done = try start()
             #expect(done.code == 0 && done.output.hasPrefix("web: active"), "\(done.output)")
+        }
+    }
+
+    @Test("The reason of an app that waits for one which is restarted is a whole sentence")
+    func waitsForRestart() throws {
+        let toml = """
+            [apps.db]
+            exec = ["/bin/sh", "-c", "exit 3"]
+            ready = "notify"
+            launch = "on-demand"
+            restart = "always"
+            restart_backoff = { initial = "1h", cap = "1h", jitter = 0 }
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            let words = ["start", "web", "--no-wait", "--socket", daemon.socket]
+            #expect(try Spawn.run([Built.path("torpor")] + words).code == 0)
+            try daemon.eventually("the reason says why db is not ready") {
+                let reason = try daemon.summary("web").heldBack
+                return reason?.hasPrefix("db is not ready: it ended (exit-failure 3), restart ") ?? false
+            }
         }
     }
 

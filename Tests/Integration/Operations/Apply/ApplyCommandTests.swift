@@ -26,6 +26,37 @@ import TorporAPI
         }
     }
 
+    @Test("An app whose first launch failed, and which runs when all others have come up, counts as launched")
+    func firstFailure() throws {
+        let added = """
+            [apps.flaky]
+            exec = ["/bin/sh", "-c", "test -e @D/once && exec sleep 1000; touch @D/once; exit 3"]
+            ready = { command = ["/usr/bin/test", "-e", "@D/twice"], interval = "10ms" }
+            restart = "on-failure"
+            restart_backoff = { initial = "10ms", jitter = 0 }
+            [apps.slow]
+            exec = ["/bin/sleep", "1000"]
+            ready = { file = "@D/go", interval = "10ms" }
+            launch_deadline = "1min"
+
+            """
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.configure(Apps.sleeper("web") + added.replacing("@D", with: daemon.directory))
+            let client = try Client(daemon, "apply")
+            try daemon.eventually("the first launch has failed, and the second has begun") {
+                let flaky = try daemon.list().first { $0.name == "flaky" }
+                return flaky?.incarnation == 2 && flaky?.pid != nil
+            }
+            try Daemon.write(["twice": ""], in: daemon.directory)
+            try daemon.waitFor("flaky", "active")
+            #expect(client.reap() == nil)
+            try Daemon.write(["go": ""], in: daemon.directory)
+            #expect(try client.finish(daemon) == 0, "\(client.output)")
+            #expect(client.output.contains("flaky: added, launched\n"), "\(client.output)")
+            #expect(!client.output.contains("but it"), "\(client.output)")
+        }
+    }
+
     @Test("An environment_file with other contents is a change, which takes effect at the next launch")
     func environmentFile() throws {
         let folder = try Daemon.makeFolder()
@@ -47,6 +78,17 @@ import TorporAPI
 
                 """
             #expect(code == 0 && output == expected, "\(output)")
+            let old = "launched with an old configuration"
+            func isOld(_ app: String) throws -> Bool { try torpor(daemon, "status", app).output.contains(old) }
+            #expect(try isOld("web") && !isOld("db"))
+            // The next torpord knows it too, and of those that have not changed that they have not.
+            try daemon.replaceTorpord()
+            #expect(try isOld("web") && !isOld("db"))
+            #expect(try torpor(daemon, "apply", "--diff") == (0, expected))
+            try File.write(file, "TOKEN=old-one\n")
+            #expect(try !isOld("web"))
+            #expect(try torpor(daemon, "apply", "--diff") == (0, "nothing would change\n"))
+            try File.write(file, "TOKEN=new-one\n")
             let applied = try torpor(daemon, "apply")
             let text = "web: environment_file changed: takes effect at the next launch, or now with --restart\n"
             #expect(applied == (0, text), "\(applied)")

@@ -100,6 +100,40 @@ import Varlink
         }
     }
 
+    @Test("A group that is made while torpord runs gives rights at once, and one that is removed soon gives none")
+    func groups() throws {
+        guard geteuid() == 0, Namespaces.areAllowed else { return }
+        // torpord sees a file of its own as /etc/group.
+        let daemon = try Daemon(
+            Apps.sleeper("a"),
+            files: ["group": "root:x:0:\n"],
+            wrapper: [
+                "/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+                "mount --bind @D/group /etc/group && exec \"$@\"", "sh",
+            ]
+        )
+        try daemon.waitUntilItAnswers()
+        try self.rewrite(daemon, [("log_level = \"debug\"", "operators = [\"keepers-of-apps\"]")])
+        try daemon.apply()
+        try daemon.waitFor("a", "active")
+        func torpor(_ words: [String]) throws -> (code: Int32, output: String) {
+            let command = ["/usr/bin/setpriv", "--reuid=65534", "--regid=77123", "--clear-groups", "--"]
+            return try Spawn.run(command + [Built.path("torpor")] + words + ["--socket", daemon.socket])
+        }
+        func write(_ text: String) throws {
+            // The file itself is mounted: it cannot be replaced.
+            try text.write(toFile: daemon.directory + "/group", atomically: false, encoding: .utf8)
+        }
+        let none = try torpor(["list"])
+        #expect(none.code == 1 && none.output.contains("from their next login on"), "\(none.output)")
+        try write("root:x:0:\nkeepers-of-apps:x:77123:\n")
+        let some = try torpor(["suspend", "a"])
+        #expect(some.code == 0, "\(some.output)")
+        try write("root:x:0:\nkeepers-of-apps:x:77124:\n")
+        try daemon.eventually("the group's new number counts") { try torpor(["list"]).code == 1 }
+        try daemon.stop()
+    }
+
     @Test("A user without rights is told which file says who has them, and how to have a supervisor of the user's own")
     func own() throws {
         guard geteuid() == 0, Namespaces.areAllowed else { return }
@@ -111,20 +145,29 @@ import Varlink
                 """
             let config = daemon.directory + "/config"
             let folder = config + "/torpor"
-            func list() throws -> (code: Int32, output: String) {
+            func torpor(_ verb: String...) throws -> (code: Int32, output: String) {
                 let words = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
                 let place = ["XDG_RUNTIME_DIR": "/none", "XDG_CONFIG_HOME": config, "TORPOR_MANAGER_SOCKET": ""]
-                return try Spawn.run(words + [Built.path("torpor"), "list"], environment: place)
+                return try Spawn.run(words + [Built.path("torpor")] + verb, environment: place)
             }
-            let none = try list()
+            let none = try torpor("list")
             let file = daemon.directory + "/torpor.toml"
             #expect(none.code == 1 && none.output.contains("under [supervisor] in \(file) names (none of them is set)"))
             let start = "‘systemctl --user start torpord’ starts it\n"
             let make = "‘mkdir -p \(folder) && torpor init \(folder)’ writes \(folder)/torpor.toml, then \(start)"
             #expect(none.output.hasSuffix("; for a supervisor of your own, \(make)"), "\(none.output)")
+            // A user who may look means this supervisor.
+            let (before, readers) = ("log_level = \"debug\"", "readers = [\"65534\"]")
+            try self.rewrite(daemon, [(before, readers)])
+            try daemon.apply()
+            let refused = try torpor("stop", "a")
+            #expect(refused.code == 1 && refused.output.contains("may not change apps"), "\(refused.output)")
+            #expect(!refused.output.contains("supervisor of your own"), "\(refused.output)")
+            try self.rewrite(daemon, [(readers, before)])
+            try daemon.apply()
             try File.makeDirectories(folder)
             try File.write(folder + "/torpor.toml", "")
-            let some = try list()
+            let some = try torpor("list")
             #expect(some.output.hasSuffix("; your own supervisor is not running: \(start)"), "\(some.output)")
         }
     }

@@ -89,6 +89,30 @@ import TorporAPI
         try daemon.stop()
     }
 
+    @Test("the restart of an app that was not to run is a start, which holds after the next start of torpord")
+    func restarted() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            [apps.idle]
+            [apps.resting]
+            """
+        let daemon = try Daemon(toml)
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.restart, "idle")
+        // Another restart keeps the goal.
+        try daemon.done(.start, "resting")
+        try daemon.done(.suspend, "resting")
+        try daemon.done(.restart, "resting")
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("idle", "active")
+        try daemon.waitFor("resting", "suspended")
+        try daemon.stop()
+    }
+
     @Test("after a boot what was force-quit stays down, and its mark is gone; a failed one is tried once more")
     func boot() throws {
         let daemon = try Daemon(Self.sleepers)
