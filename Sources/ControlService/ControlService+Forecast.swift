@@ -55,10 +55,11 @@ extension ControlService {
         let connects = app.specification.wakeOnConnect != .none
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
-        if let reason = machine.blocksWaking {
-            let overriding = wakersInSpite(of: machine, app)
+        let missing = coordinator.failedRequirement(of: app.id).map { "requires \(apps[$0].name), which has failed" }
+        if let reason = machine.blocksWaking?.text ?? missing {
+            let overriding = machine.blocksWaking == nil ? [] : wakersInSpite(of: machine, app)
             status.wokenBy = wakers.filter(overriding.contains)
-            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
+            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason))" }
             return
         }
         let silent = unconnected(app)

@@ -315,6 +315,14 @@ public final class VarlinkServer {
     /// Ends one connection.
     public func close(connection: UInt64) { clients?.connections[connection]?.close() }
 
+    /// The process that has made a connection; nil if the connection is closed.
+    public func process(of connection: UInt64) -> Int32? { clients?.connections[connection]?.peer.pid }
+
+    /// Whether a process has a connection.
+    public func isConnected(process: Int32) -> Bool {
+        clients?.connections.values.contains { $0.peer.pid == process && !$0.isHungUp } ?? false
+    }
+
     /// Whether the client of a connection is still connected.
     public func isConnected(_ connection: UInt64) -> Bool {
         clients?.connections[connection].map { !$0.isHungUp } ?? false

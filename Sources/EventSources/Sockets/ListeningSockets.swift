@@ -170,7 +170,9 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
-        if let refusal = refusal(machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
+        if let refusal = refusal(app.id, machine(app), isForLaunch: isForLaunch) {
+            return refuse(socket, of: app, refusal)
+        }
         if socket.isYielded || socket.isPostponed, !isForLaunch { return false }
         socket.isYielded = false
         socket.isPostponed = false
@@ -210,12 +212,25 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the sockets of an app are closed.
     enum Refusal: Equatable {
         case failed
+        /// An app that it requires has failed.
+        case missing(String)
         /// Another machine may own the app, and no process of the app runs on this machine.
         case unowned
+
+        /// The reason as the end of a sentence about the app.
+        var reason: String {
+            switch self {
+            case .failed: "it has failed"
+            case .missing(let other): "\(other), which it requires, has failed"
+            case .unowned: "this machine does not own it"
+            }
+        }
 
         func trouble(of app: String) -> String {
             switch self {
             case .failed: "\(app) has failed; ‘torpor start \(app)’ or ‘torpor reset \(app)’ opens it again"
+            case .missing(let other):
+                "\(other), which \(app) requires, has failed; ‘torpor start \(app)’ launches both and opens it again"
             case .unowned: "this machine does not own \(app); ‘torpor own \(app)’ opens it"
             }
         }
@@ -224,9 +239,10 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the app's sockets must be closed; nil if they may be open. An app that stands by (was launched although this
     /// machine does not own it) keeps its sockets open, but the kernel holds back connections and data
     /// (``ListeningSocket/withhold(_:standsBy:isUnproven:)``).
-    private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
+    private func refusal(_ app: AppID, _ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
-        return machine.failed ? .failed : nil
+        if machine.failed { return .failed }
+        return isForLaunch ? nil : coordinator.failedRequirement(of: app).map { .missing(apps[$0].name) }
     }
 
     /// Closes a socket of an app that no connection launches now, so that clients do not wait for it. Returns false,
@@ -240,14 +256,13 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// If the app has failed or is not owned, closes its sockets. If it may be launched again, binds them again.
     func closeIfRefused(_ set: SocketSet, _ machine: AppMachine) {
-        let refusal = refusal(machine)
+        let refusal = refusal(set.app.id, machine)
         guard set.refused != refusal else { return }
         set.refused = refusal
         if let refusal {
             for socket in set.sockets where socket.descriptor != nil {
                 _ = refuse(socket, of: set.app, refusal)
-                let why = refusal == .failed ? "it has failed" : "this machine does not own it"
-                note(set.app, .socketClosed, text: "no longer listens at \(socket.label), since \(why)")
+                note(set.app, .socketClosed, text: "no longer listens at \(socket.label), since \(refusal.reason)")
             }
             set.retryAt = nil
             // Another app may have waited for an address that is free now.

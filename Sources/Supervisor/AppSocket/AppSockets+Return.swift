@@ -3,6 +3,7 @@
 import Engine
 import EventLoop
 import Lifecycle
+import Processes
 
 /// Waits for delegates to connect to a new torpord.
 extension AppSockets {
@@ -19,13 +20,13 @@ extension AppSockets {
             guard let self, let app, let channel = app.channel else { return }
             // A suspended app cannot reconnect. The time to reconnect starts again when the app is resumed.
             if self.coordinator.machine(app.id).state == .suspended { return }
-            if channel.delegate == nil, self.mayBeWorking(app, channel) {
-                channel.returnTimer?.arm(after: Self.returnTime)
-                return
-            }
-            channel.returnTimer = nil
-            for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }
-            if channel.delegate == nil { self.detach(app, since: "it has not connected to this torpord") }
+            let isWorking = channel.delegate == nil && self.mayBeWorking(app, channel)
+            let isRunning = self.endTasksWithoutProcess(app, channel)
+            if isWorking || isRunning { channel.returnTimer?.arm(after: Self.returnTime) }
+            if isWorking { return }
+            if !isRunning { channel.returnTimer = nil }
+            guard channel.delegate == nil, self.coordinator[app.id].hasDelegate else { return }
+            self.detach(app, since: "it has not connected to this torpord")
         }
         channel.returnTimer?.arm(after: Self.returnTime)
         // While it works on a message, it is not suspended; the deadline begins again, so it gets the full time.
@@ -44,6 +45,23 @@ extension AppSockets {
     /// Restarts the time to reconnect when the app has answered the message that kept it from reconnecting.
     func answeredBeforeReturn(_ channel: AppChannel) {
         if channel.delegate == nil { channel.returnTimer?.arm(after: Self.returnTime) }
+    }
+
+    /// Ends the tasks that belonged to a connection to an earlier torpord and that nobody has claimed, unless their
+    /// process runs and has not connected to this torpord: it may be at work, and notice the change only afterwards. The
+    /// time for tasks ends those too. Returns whether there are any of these.
+    private func endTasksWithoutProcess(_ app: AppRuntime, _ channel: AppChannel) -> Bool {
+        var isRunning = false
+        for (token, owner) in channel.owners where owner == .lost {
+            if let process = channel.lostOwners[token], app.run.tree?.contains(process) ?? false,
+                app.server?.isConnected(process: process) != true
+            {
+                isRunning = true
+            } else {
+                finish(task: token, app)
+            }
+        }
+        return isRunning
     }
 
     /// Whether an earlier torpord's delegate may still work on a message whose deadline is not over.

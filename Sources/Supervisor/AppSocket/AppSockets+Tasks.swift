@@ -92,6 +92,7 @@ extension AppSockets {
     package func finish(task token: UInt32, _ app: AppRuntime) -> Bool {
         let name = coordinator.machine(app.id).tasks.first { $0.token == token }?.name ?? ""
         app.channel?.owners[token] = nil
+        app.channel?.lostOwners[token] = nil
         guard let actions = coordinator.endTask(token, of: app.id, now: loop.now) else { return false }
         trace(app, .taskEnded(UInt8(clamping: token)))
         note(app, .taskEnded, text: "ended the task \(name)")
@@ -105,6 +106,7 @@ extension AppSockets {
             // A task that was begun by sd_notify belongs to no connection, so no connection can claim it.
             guard let owner = channel.owners[token], owner != .notify else { continue }
             channel.owners[token] = .connection(connection)
+            channel.lostOwners[token] = nil
         }
     }
 }

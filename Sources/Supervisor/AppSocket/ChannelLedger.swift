@@ -13,6 +13,8 @@ package struct ChannelLedger: Hashable {
         var task: BackgroundTask
         /// Whether sd_notify began the task.
         var isNotify: Bool
+        /// The process that began the task; nil if it is unknown.
+        var process: Int32?
     }
 
     /// A message that was not answered yet.
@@ -65,7 +67,8 @@ package struct ChannelLedger: Hashable {
             let isWarned = task["warned"]?.boolValue ?? false
             return Task(
                 task: BackgroundTask(token: token, name: name, isWarned: isWarned),
-                isNotify: task["notify"]?.boolValue ?? false
+                isNotify: task["notify"]?.boolValue ?? false,
+                process: task["process"]?.intValue.flatMap { Int32(exactly: $0) }
             )
         }
         messages = (json["messages"]?.arrayValue ?? []).compactMap { message in
@@ -95,6 +98,7 @@ package struct ChannelLedger: Hashable {
                     [
                         "token": .int(Int64(entry.task.token)), "name": .string(entry.task.name),
                         "warned": .bool(entry.task.isWarned), "notify": .bool(entry.isNotify),
+                        "process": .optional(entry.process.map(Int64.init)),
                     ]
                 }
             ),

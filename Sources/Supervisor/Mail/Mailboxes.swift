@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import EventLoop
 import EventSources
 import Lifecycle
 import Linux

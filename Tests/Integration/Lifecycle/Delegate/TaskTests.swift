@@ -135,6 +135,21 @@ import Varlink
         }
     }
 
+    @Test("a task goes on while its process works and has not noticed that torpord was replaced")
+    func unnoticed() throws {
+        try withRecovery(Delegates.head, files: Delegates.files("reconnect=False"), loss: .killed) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.ask("d.begin('upload')")
+            try daemon.done(.background, "web")
+            try daemon.lose(.killed)
+            // The delegate is missed at the time at which the task ended before.
+            try daemon.waitForEvent("web", "has no delegate any more: it has not connected to this torpord")
+            #expect(try daemon.summary("web").holds == ["the task upload"])
+            try daemon.ask("d.end(1)")
+            try daemon.eventually("the task is ended") { try daemon.summary("web").holds.isEmpty }
+        }
+    }
+
     @Test("an operator holds an app, which is then not suspended, for a while or until he lets go")
     func hold() throws {
         try withDelegate { daemon in
