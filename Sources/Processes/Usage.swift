@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// An app's resource usage.
 public struct Usage: Hashable, Sendable {
