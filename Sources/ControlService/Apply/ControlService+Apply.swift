@@ -183,7 +183,7 @@ extension ControlService {
         let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
-            actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
+            actions = try supervisor.reconfigure(definitions(applied, chosen))
         } catch {
             // No error is expected here, because the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
