@@ -68,12 +68,13 @@ extension ControlService {
             // The dependents take the token too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
-            let durations = ([app] + along).map { ($0, $0.kept.isStoppedUntilBoot) }
+            let stops = ([app] + along).map { ($0, $0.kept.isStoppedUntilBoot, $0.keepsStateWhenStopped) }
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
-                if isRestart, refusal == nil { app.keepsStateWhenStopped = request.keepState ? true : nil }
             }
+            if isRestart, refusal == nil { app.keepsStateWhenStopped = request.keepState ? true : nil }
+            noteStates(request, along)
             var item: PendingCall.Item
             do throws(RequestError) {
                 if let refusal { throw RequestError(refusal) }
@@ -126,7 +127,10 @@ extension ControlService {
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
-                for (app, duration) in durations { app.kept.isStoppedUntilBoot = duration }
+                for (app, isUntilBoot, keepsState) in stops {
+                    app.kept.isStoppedUntilBoot = isUntilBoot
+                    app.keepsStateWhenStopped = keepsState
+                }
                 endRefusedRun(of: app, before)
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")

@@ -176,6 +176,11 @@ extension Coordinator {
         nodes[app].pendingStop != nil || nodes[app].machine.transition == .terminating
     }
 
+    /// Whether the app is terminating, or is to be, and will be launched again afterwards: a restart or a replacement.
+    public func endsToComeBack(_ app: AppID) -> Bool {
+        nodes[app].pendingStop.map(Self.comesBack) ?? nodes[app].machine.endsToComeBack
+    }
+
     private static func graphPlace(_ node: Node) -> DependencyGraph.Place? {
         switch node.standing {
         case .declared: DependencyGraph.Place(app: node.definition)

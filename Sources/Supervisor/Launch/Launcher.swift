@@ -71,6 +71,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.run.foundCommand = found
         app.run.launchedAt = found == nil ? now : begun ?? now
         if found != nil, hasAccount { app.run.hasAccount = true }
+        app.lastLaunched = nil
         app.wasCutShort = nil
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
