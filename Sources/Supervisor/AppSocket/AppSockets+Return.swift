@@ -4,6 +4,7 @@ import Engine
 import EventLoop
 import Lifecycle
 import Processes
+import VarlinkServer
 
 /// Waits for delegates to connect to a new torpord.
 extension AppSockets {

@@ -8,6 +8,7 @@ import Mailbox
 import SystemPackage
 import TorporAPI
 import Varlink
+import VarlinkServer
 
 /// The message numbers of an app's channel, stored at the end of its record in the recovery file.
 package struct ChannelRecord {
