@@ -230,6 +230,12 @@ struct AccountTests {
                     #expect(try owner(name) == uid, "\(name) as \(uid)")
                 }
                 #expect(try owner("/foreign") == 0 && File.status(outside).uid == 4_242_421)
+                // The sockets and the FIFO of the app too, and a launch as the same user leaves them to it.
+                try daemon.done(.restart, "web")
+                for name in ["app", "notify", "out"] {
+                    let node = try File.status(daemon.runtime + "/apps/web/" + name)
+                    #expect(node.uid == uid, "\(name) as \(uid)")
+                }
             }
             try daemon.waitForEvent("web", "has 1 file in \(state) that still belong to user 4242421 (again:")
         }
