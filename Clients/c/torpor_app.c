@@ -880,6 +880,7 @@ static int code_of(const char *error)
         int code;
     } codes[] = {
         {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"NoHandler", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
+        {"UnknownApp", -ENOENT},      {"NotSubscribed", -EOPNOTSUPP}, {"MailboxFull", -ENOSPC},
         {"InvalidParameter", -EINVAL}, {"MethodNotFound", -ENOSYS}, {"InterfaceNotFound", -ENOSYS},
         {"MethodNotImplemented", -ENOSYS},
     };
@@ -1666,6 +1667,76 @@ int torpor_app_can_open(torpor_app *app, const char *scheme)
     return state;
 }
 
+/* Whether a text is JSON. */
+static bool is_json(const char *text)
+{
+    torpor_json *value = torpor_json_read(text, strlen(text));
+    bool is_read = value != NULL;
+    torpor_json_free(value);
+    return is_read;
+}
+
+int64_t torpor_app_post(torpor_app *app, const char *to, const char *topic, const char *payload, unsigned flags)
+{
+    if (app->path == NULL)
+        return fail(app, -ENOTCONN, "The program runs without a supervisor, which would post the message.");
+    if (payload != NULL && !is_json(payload))
+        return fail(app, -EINVAL, "The payload is not JSON.");
+    char token[17];
+    int state = new_token(app, token);
+    if (state < 0)
+        return state;
+    struct text call = start_call("Post");
+    put(&call, "\"app\":");
+    put_string(&call, to);
+    put(&call, ",\"topic\":");
+    put_string(&call, topic);
+    if (payload != NULL) {
+        put(&call, ",\"payload\":");
+        put(&call, payload);
+    }
+    if ((flags & TORPOR_TOPIC_URGENT) != 0)
+        put(&call, ",\"urgent\":true");
+    put(&call, ",\"token\":");
+    put_string(&call, token);
+    torpor_json *reply = NULL;
+    state = call_and_wait(app, &call, CALL_MS, &reply);
+    int64_t number = state;
+    if (state == 0)
+        number = torpor_json_int(torpor_json_get(torpor_json_get(reply, "parameters"), "id"), 0);
+    torpor_json_free(reply);
+    return number;
+}
+
+int torpor_app_subscribe(torpor_app *app, const char *topic, const char *coalesce, unsigned flags)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("Subscribe");
+    put(&call, "\"topic\":");
+    put_string(&call, topic);
+    if (coalesce != NULL) {
+        put(&call, ",\"coalesce\":");
+        put_string(&call, coalesce);
+    }
+    if ((flags & TORPOR_TOPIC_URGENT) != 0)
+        put(&call, ",\"urgent\":true");
+    if ((flags & TORPOR_TOPIC_KEEP) != 0)
+        put(&call, ",\"keep\":true");
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+int torpor_app_unsubscribe(torpor_app *app, const char *topic)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("Subscribe");
+    put(&call, "\"topic\":");
+    put_string(&call, topic);
+    put(&call, ",\"end\":true");
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
 
 static int no_transfers(torpor_app *app)
@@ -1967,12 +2038,8 @@ int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)
 {
     if (app->path == NULL)
         return no_settings(app);
-    if (json != NULL) {
-        torpor_json *value = torpor_json_read(json, strlen(json));
-        if (value == NULL)
-            return fail(app, -EINVAL, "The value is not JSON.");
-        torpor_json_free(value);
-    }
+    if (json != NULL && !is_json(json))
+        return fail(app, -EINVAL, "The value is not JSON.");
     struct text call = start_call("SetSettings");
     put(&call, json != NULL ? "\"values\":{" : "\"unset\":[");
     put_string(&call, name);

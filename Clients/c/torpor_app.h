@@ -318,10 +318,10 @@ int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const c
 /* ---- Background tasks -------------------------------------------------------------------------------------------- */
 
 /* Begins a task: in the background, the app is not suspended before the task has ended or its time is up. The name
- * has 1 to 128 bytes (-EINVAL), and an app may have 64 tasks at a time (-EIO). Returns a token, 1 or more. Stores in
- * *remaining_ms how long the app may run, -1 for no limit now; remaining_ms may be NULL. Waits for the supervisor's
- * answer, for up to 10 s while the supervisor is being replaced. Tasks last until they are ended or torpor_app_close
- * is called. */
+ * has 1 to 128 bytes and no control characters (-EINVAL), and an app may have 64 tasks at a time (-EIO). Returns a
+ * token, 1 or more. Stores in *remaining_ms how long the app may run, -1 for no limit now; remaining_ms may be NULL.
+ * Waits for the supervisor's answer, for up to 10 s while the supervisor is being replaced. Tasks last until they are
+ * ended or torpor_app_close is called. */
 int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms);
 /* Ends a task. It is not an error if the task has ended already. */
 int torpor_app_end_task(torpor_app *app, int64_t token);
@@ -340,6 +340,22 @@ int torpor_app_is_expiring(torpor_app *app);
 int torpor_app_open_url(torpor_app *app, const char *url);
 /* Whether another app opens URLs of the scheme: 1 or 0; -EPERM if may_open of this app does not name the scheme. */
 int torpor_app_can_open(torpor_app *app, const char *scheme);
+
+enum {
+    TORPOR_TOPIC_URGENT = 1, /* The message wakes the app; of a subscription, each one does. */
+    TORPOR_TOPIC_KEEP = 2    /* Of a subscription: messages stay queued until the app takes them. */
+};
+/* Posts a message to another app. payload is JSON of at most 64 KiB, or NULL. Returns when the message is on disk, with
+ * its number in the other app's mailbox, or 0 if it cancelled out another message there. -EPERM if that app does not
+ * accept messages from this one (accepts_from), -ENOENT if there is no such app, -EOPNOTSUPP if it does not accept the
+ * topic, -ENOSPC if its mailbox is full, -EINVAL if the payload is not JSON. */
+int64_t torpor_app_post(torpor_app *app, const char *to, const char *topic, const char *payload, unsigned flags);
+/* Subscribes the app to messages of a topic, which may be a pattern of * and ?, as an entry of topics in its
+ * configuration does. coalesce is "all", "latest", "count", "merge" or "net", NULL for the default. The subscription
+ * survives restarts of the app, the supervisor and the machine. Without a supervisor it does nothing. */
+int torpor_app_subscribe(torpor_app *app, const char *topic, const char *coalesce, unsigned flags);
+/* Ends a subscription. */
+int torpor_app_unsubscribe(torpor_app *app, const char *topic);
 
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
 

@@ -70,6 +70,8 @@ class FakeSupervisor:
         self.scene_archives: Dict[str, bytes] = {}
         self.scene_snapshots: Dict[str, bytes] = {}
         self.opened: List[Tuple[str, str]] = []
+        self.posted: List[Json] = []
+        self.subscribed: List[Json] = []
         self.transfers: Dict[int, Json] = {}
         self.alerts: List[Json] = []
         self.badge = 0
@@ -319,6 +321,24 @@ class FakeSupervisor:
             raise Refusal("NoHandler", url=url, message=f"no app opens {url}")
         self.opened.append((url, token))
         return {"app": "notes", "id": 1, "outcome": "woken", "message": None}
+
+    def _Post(self, connection: Connection, app: str, topic: str, token: str, **more: Any) -> Json:
+        if app == "none":
+            raise Refusal("UnknownApp", message=f"there is no app {app}")
+        if topic == "other":
+            raise Refusal("NotSubscribed", app=app, topic=topic, message=f"{app} does not accept the topic {topic}")
+        if topic == "much":
+            raise Refusal("MailboxFull", app=app, message=f"the mailbox of {app} is full")
+        self.posted.append({"app": app, "topic": topic, "token": token, **more})
+        # Of topics that cancel out, the second message has no number.
+        number = None if topic == "net" else len(self.posted)
+        return {"id": number, "change": "added", "outcome": "told", "message": None}
+
+    def _Subscribe(self, connection: Connection, topic: str, **more: Any) -> Json:
+        if topic.startswith("torpor."):
+            raise Refusal("org.varlink.service.InvalidParameter", parameter="topic", message="topic cannot be used")
+        self.subscribed.append({"topic": topic, **more})
+        return {}
 
     def _CanOpen(self, connection: Connection, scheme: str) -> Json:
         if scheme == "secret":

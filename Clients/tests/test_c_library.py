@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C library in a program of its own, built with sanitizers, driven by its poll loop and by its own thread."""
 
+import errno
 import json
 import os
 import queue
@@ -273,6 +274,28 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("can-open notes"), "can 1 ")
         self.assertEqual(probe.do("can-open none"), "can 0 ")
         self.assertTrue(probe.do("can-open secret").startswith("can -1 it may not"))
+        probe.finish()
+
+    def test_other_apps_get_messages(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do('post a "ä"'), "posted 1 ")
+        self.assertEqual(probe.do("post-to notes"), "posted 2 ")
+        self.assertEqual(probe.do("post net"), "posted 0 ")
+        first, second, _ = self.supervisor.posted
+        self.assertEqual({len(first.pop("token")), len(second.pop("token"))}, {16})
+        self.assertEqual(first, {"app": "notes", "topic": 'a "ä"', "payload": {"a": [1]}, "urgent": True})
+        self.assertEqual(second, {"app": "notes", "topic": "a"})
+        self.assertEqual(probe.do("post-to none"), f"posted {-errno.ENOENT} there is no app none")
+        self.assertTrue(probe.do("post other").startswith(f"posted {-errno.EOPNOTSUPP} notes does not accept"))
+        self.assertTrue(probe.do("post much").startswith(f"posted {-errno.ENOSPC} the mailbox of notes is full"))
+        self.assertEqual(probe.do('post-text {"a"'), f"posted {-errno.EINVAL} The payload is not JSON.")
+        self.assertEqual(len(self.supervisor.posted), 3)
+        self.assertEqual(probe.do("subscribe dev.*"), "subscribed 0 ")
+        self.assertEqual(probe.do("unsubscribe dev.*"), "unsubscribed 0 ")
+        self.assertTrue(probe.do("subscribe torpor.url").startswith(f"subscribed {-errno.EINVAL} "))
+        self.assertEqual(
+            self.supervisor.subscribed, [{"topic": "dev.*", "coalesce": "count", "keep": True}, {"topic": "dev.*", "end": True}]
+        )
         probe.finish()
 
     def test_files_are_transferred(self) -> None:

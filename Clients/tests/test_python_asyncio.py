@@ -202,6 +202,18 @@ class AsyncioTests(SupervisedTestCase):
 
         self.run_app(Recorder(), work)
 
+    def test_other_apps_get_messages(self) -> None:
+        async def work(app: torpor.aio.App) -> None:
+            self.assertEqual(await app.post("notes", "a", [1], urgent=True), 1)
+            with self.assertRaises(torpor.NotSubscribed):
+                await app.post("notes", "other")
+            await app.subscribe("news", wake="none")
+            await app.unsubscribe("news")
+
+        self.run_app(Recorder(), work)
+        self.assertEqual([post["payload"] for post in self.supervisor.posted], [[1]])
+        self.assertEqual(self.supervisor.subscribed, [{"topic": "news", "wake": "none"}, {"topic": "news", "end": True}])
+
     def test_files_are_transferred(self) -> None:
         async def work(app: torpor.aio.App) -> None:
             numbers = [

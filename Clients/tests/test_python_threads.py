@@ -459,6 +459,29 @@ class ThreadsTests(SupervisedTestCase):
         with self.assertRaises(torpor.NotPermitted):
             app.can_open("secret")
 
+    def test_other_apps_get_messages(self) -> None:
+        app = self.app(Recorder())
+        self.assertEqual(app.post("notes", "a", {"ä": [1, None]}), 1)
+        self.assertEqual(app.post("notes", "b", coalesce="latest", key="k", urgent=False), 2)
+        self.assertIsNone(app.post("notes", "net", 0))
+        first, second, third = self.supervisor.posted
+        self.assertEqual(len({post.pop("token") for post in (first, second, third)}), 3)
+        self.assertEqual(first, {"app": "notes", "topic": "a", "payload": {"ä": [1, None]}})
+        self.assertEqual(second, {"app": "notes", "topic": "b", "coalesce": "latest", "key": "k", "urgent": False})
+        self.assertEqual(third, {"app": "notes", "topic": "net", "payload": 0})
+        for name, topic, error in [
+            ("none", "a", torpor.UnknownApp), ("notes", "other", torpor.NotSubscribed), ("notes", "much", torpor.MailboxFull)
+        ]:
+            with self.assertRaises(error):
+                app.post(name, topic)
+        app.subscribe("dev.*", coalesce="count", keep=True)
+        app.unsubscribe("dev.*")
+        self.assertEqual(
+            self.supervisor.subscribed, [{"topic": "dev.*", "coalesce": "count", "keep": True}, {"topic": "dev.*", "end": True}]
+        )
+        with self.assertRaises(torpor.InvalidParameter):
+            app.subscribe("torpor.url")
+
     def test_files_are_transferred(self) -> None:
         app = self.app(Recorder())
         first = app.download("http://h/a", "a", sha256="00", headers={"Accept": "x/y"}, discretionary=True, priority=3)
@@ -681,7 +704,7 @@ class ThreadsTests(SupervisedTestCase):
         for call, part in [
             (lambda: app.save_state(b"x"), "keep its state"), (lambda: app.settings(), "know its settings"),
             (lambda: app.set_badge(1), "show alerts"), (lambda: app.download("http://h/a", "a"), "transfer files"),
-            (lambda: app.open_url("notes:1"), "open the URL"), (lambda: app.save_snapshot(b"x"), "keep its snapshot"),
+            (lambda: app.open_url("notes:1"), "open the URL"), (lambda: app.post("notes", "a"), "post the message"), (lambda: app.save_snapshot(b"x"), "keep its snapshot"),
         ]:
             with self.assertRaisesRegex(torpor.NotSupervised, f"without a supervisor, which would {part}"):
                 call()

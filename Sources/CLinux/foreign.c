@@ -34,7 +34,7 @@
 int tlx_pidfd_getfd(int pidfd, int fd) { return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0); }
 
 // The FNV-1a hash of a name. Its top bit is set, so that it is never 0 and never equal to a port number.
-static uint64_t place_of_name(const char *name, size_t length)
+uint64_t tlx_place_of_name(const char *name, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < length; i++)
@@ -81,7 +81,7 @@ static uint64_t describe(const struct sockaddr_storage *address, socklen_t size,
             length = strnlen(local->sun_path, length);
             copy_readable(text, tlx_address_text, local->sun_path, length);
         }
-        return place_of_name(local->sun_path, length);
+        return tlx_place_of_name(local->sun_path, length);
     }
     case AF_VSOCK: {
         const struct sockaddr_vm *vm = (const void *)address;
@@ -276,7 +276,7 @@ static void take_unix(const struct nlmsghdr *message, tlx_socket_queue *to)
             size_t length = RTA_PAYLOAD(part);
             const char *name = RTA_DATA(part);
             if (length > 0)
-                to->place = place_of_name(name, name[0] ? strnlen(name, length) : length);
+                to->place = tlx_place_of_name(name, name[0] ? strnlen(name, length) : length);
         }
         if (part->rta_type == UNIX_DIAG_PEER && RTA_PAYLOAD(part) >= sizeof to->peer)
             memcpy(&to->peer, RTA_DATA(part), sizeof to->peer);

@@ -251,7 +251,11 @@ package struct StatusPage {
 
     private var wakers: String? {
         let isAsleep = status.summary.state == "suspended"
-        if status.wokenBy.isEmpty, isAsleep { return "only you (‘torpor resume’, ‘torpor foreground’)" }
+        if status.wokenBy.isEmpty, isAsleep {
+            let users = status.requiredBy.joined(separator: " or ")
+            let use = users.isEmpty ? "" : ", or using \(users), which requires it"
+            return "only you (‘torpor resume’, ‘torpor foreground’)" + use
+        }
         return status.wokenBy.joined(separator: ", ")
     }
 

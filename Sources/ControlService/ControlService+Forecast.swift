@@ -15,14 +15,18 @@ import TorporAPI
 extension ControlService {
     /// How long the app was suspended in this run, and how much processor time and memory that has saved; nil if the
     /// app does not run.
-    func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
+    func sleep(
+        of app: AppRuntime,
+        _ summary: AppSummary,
+        _ processes: (stats: [ProcessStat], leftOut: Int)
+    ) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds
         return SleepInfo(
             seconds: asleep,
             awake: max(0, (summary.uptime ?? 0) - asleep),
             processor: summary.cpuSeconds ?? 0,
-            pagedOut: Int64(clamping: tree.pagedOut())
+            pagedOut: Int64(clamping: tree.pagedOut(processes))
         )
     }
 
@@ -51,10 +55,11 @@ extension ControlService {
         let connects = app.specification.wakeOnConnect != .none
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
-        if let reason = machine.blocksWaking {
-            let overriding = wakersInSpite(of: machine, app)
+        let missing = coordinator.failedRequirement(of: app.id).map { "requires \(apps[$0].name), which has failed" }
+        if let reason = machine.blocksWaking?.text ?? missing {
+            let overriding = machine.blocksWaking == nil ? [] : wakersInSpite(of: machine, app)
             status.wokenBy = wakers.filter(overriding.contains)
-            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
+            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason))" }
             return
         }
         let silent = unconnected(app)

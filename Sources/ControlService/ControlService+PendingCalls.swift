@@ -68,11 +68,13 @@ extension ControlService {
             // The dependents take the token too, so that a repeated request does not stop them a second time.
             let refusal = refusals[app.name]
             let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
+            let stops = ([app] + along).map { ($0, $0.kept.isStoppedUntilBoot, $0.keepsStateWhenStopped) }
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
-                if isRestart, refusal == nil { app.keepsStateWhenStopped = request.keepState ? true : nil }
             }
+            if isRestart, refusal == nil { app.keepsStateWhenStopped = request.keepState ? true : nil }
+            noteStates(request, along)
             var item: PendingCall.Item
             do throws(RequestError) {
                 if let refusal { throw RequestError(refusal) }
@@ -87,6 +89,9 @@ extension ControlService {
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if request.verb == .start, request.force { try self.request(.runUnowned, of: app.id) }
+                if request.verb == .start, !request.background, !request.standby, !before.isAlive {
+                    try showScenesOfLastRun(inside: app)
+                }
                 // If torpord dies in between, a repeated request must not know the app and take these for new.
                 for app in along where !app.tokens.isRecorded { record(app) }
                 if request.verb == .discard {
@@ -122,6 +127,10 @@ extension ControlService {
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
+                for (app, isUntilBoot, keepsState) in stops {
+                    app.kept.isStoppedUntilBoot = isUntilBoot
+                    app.keepsStateWhenStopped = keepsState
+                }
                 endRefusedRun(of: app, before)
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")
@@ -419,12 +428,9 @@ extension ControlService {
     }
 
     private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
-        result(
-            app,
-            ok: false,
-            "was overtaken by another request: it goes to \(machine.goal.rawValue)",
-            "overtaken"
-        )
+        let advice = app.lastAdvice.flatMap { $0.replacing + 1 == machine.goalGeneration ? $0 : nil }
+        let other = advice.map { "policy \($0.policy)" } ?? "another request"
+        return result(app, ok: false, "was overtaken by \(other): it goes to \(machine.goal.rawValue)", "overtaken")
     }
 
     /// Fails the calls that wait for an app, because the app was removed.

@@ -30,11 +30,23 @@ extension ControlService {
     func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
-        guard let first = last.first else {
+        guard !last.isEmpty else {
             throw RequestError("has no scenes to show: ‘torpor scene open \(app.name)@NAME’ opens one")
         }
+        try show(last, inside: app)
+    }
+
+    /// Brings back the scenes that were in the foreground when the app ended, because a start launches the app into the
+    /// foreground. If there are none, the app is launched without a scene, and stays in the background.
+    func showScenesOfLastRun(inside app: AppRuntime) throws(RequestError) {
+        guard app.specification.innerScenes != nil else { return }
+        try show(supervisor.innerScenes.sessions(of: app).filter(\.returns), inside: app)
+    }
+
+    private func show(_ sessions: [SceneSession], inside app: AppRuntime) throws(RequestError) {
+        guard let first = sessions.first else { return }
         try supervisor.innerScenes.move(first, to: .active, app)
-        for other in last.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
+        for other in sessions.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
     }
 
     /// Creates a scene unless it exists. Then brings the scene to the foreground, or launches it in the background if

@@ -311,7 +311,8 @@ package final class ControlService: ShellRoom, ClientService {
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)
         status.protection = supervisor.protection.info(of: app)
-        status.sleep = sleep(of: app, status.summary)
+        let processes = app.run.tree?.processes(atMost: Self.mostProcesses) ?? ([], 0)
+        status.sleep = sleep(of: app, status.summary, processes)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)
         }
@@ -348,9 +349,8 @@ package final class ControlService: ShellRoom, ClientService {
         status.profileDone = profile.done
         status.profileMissing = profile.missing
         if let tree = app.run.tree {
-            let (members, leftOut) = tree.members(atMost: Self.mostProcesses)
-            status.processes = members.compactMap(Self.processInfo)
-            if leftOut > 0 { status.processesLeftOut = Int64(leftOut) }
+            status.processes = processes.stats.map(Self.processInfo)
+            if processes.leftOut > 0 { status.processesLeftOut = Int64(processes.leftOut) }
             status.stopped =
                 machine.state != .suspended && status.processes.first { $0.pid == tree.addressee.pid }?.state == "T"
         }
@@ -372,16 +372,15 @@ package final class ControlService: ShellRoom, ClientService {
     private static let mostProcesses = 500
     private static let longestCommand = 4_096
 
-    private static func processInfo(_ pid: Int32) -> ProcessInfo? {
-        guard let stat = try? ProcFS.stat(pid) else { return nil }
-        var words = (try? ProcFS.cmdline(pid, limit: longestCommand)) ?? []
+    private static func processInfo(_ stat: ProcessStat) -> ProcessInfo {
+        var words = (try? ProcFS.cmdline(stat.pid, limit: longestCommand)) ?? []
         // Of the arguments of torpor-container and conmon, show only the container's name.
         if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
         if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
             words = ["conmon", words[name + 1]]
         }
         return ProcessInfo(
-            pid: pid,
+            pid: stat.pid,
             parent: stat.parent,
             state: String(stat.state),
             command: (words.isEmpty ? stat.comm : words.joined(separator: " ")).shortened(toSerialised: longestCommand),

@@ -64,6 +64,19 @@ extension ControlService {
         if !stop.untilBoot || !isDown { app.kept.isStoppedUntilBoot = stop.untilBoot }
     }
 
+    /// Stores whether the apps that a stop or restart of another app ends too keep their states: as that app does.
+    /// An app that is about to end already, since a user stopped it with `--keep-state` for example, keeps its state.
+    func noteStates(_ request: VerbRequest, _ along: [AppRuntime]) {
+        for app in along {
+            if request.keepState {
+                app.keepsStateWhenStopped = true
+                if !coordinator.machine(app.id).isAlive { supervisor.savedStates.keepArchive(of: app) }
+            } else if !coordinator.isToEnd(app.id) {
+                app.keepsStateWhenStopped = nil
+            }
+        }
+    }
+
     /// Whether the request brings the app to the foreground, so that a user sees it.
     static func isForSight(_ request: VerbRequest) -> Bool {
         request.verb == .foreground || request.verb == .start && !request.background

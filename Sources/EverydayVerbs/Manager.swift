@@ -177,10 +177,17 @@ package struct Manager {
             let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
             failure = Self.unknownApp(parameters, among: names)
         }
-        if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
+        if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error, !mayLook {
             failure.message? += "; " + OwnSupervisor.hint
         }
         return failure
+    }
+
+    /// Whether the user may look at this supervisor's apps, and so probably means this one.
+    private var mayLook: Bool {
+        let deadline = Clock.monotonic() + .seconds(2)
+        let reply = try? client.call(deadline: deadline, { ManagerRequest.list(of: []).call }) { _ in }
+        return reply != nil
     }
 
     /// Throws if the request would change something in the machine's supervisor although the user may mean their own

@@ -26,8 +26,10 @@ struct PM2Instances {
         program["instances"] = .integer(Int64(count))
         var first = 0
         if let name = node["increment_var"]?.text {
-            // PM2 increases the variable's value by one for each instance.
-            if let number = node["env"]?[name]?.integer, (0...1_000_000_000).contains(number) {
+            // PM2 increases the variable's value by one for each instance, and begins with 0 if there is none.
+            let value = node["env"]?[name]
+            let number = value == nil || value?.isNull == true ? 0 : value?.integer
+            if let number, (0...1_000_000_000).contains(number) {
                 first = number
                 program.setVariable(name, String(Character(Late.number)))
             } else {

@@ -241,8 +241,9 @@ struct SupervisordProgram {
         }
         if program["restart"] != .string("never") {
             // supervisord gives up a program only if it ends within startsecs several times in a row. Torpor's limit
-            // counts every end, so set the limit very high.
-            program["stable_after"] = .string("\(seconds)s")
+            // counts every end, so set the limit very high. With startsecs = 0 it restarts a program that exits at once
+            // about once a second, without end; delays that grow until a run has lasted a second come closest.
+            program["stable_after"] = .string("\(max(seconds, 1))s")
             program["restart_backoff"] = .table([("limit", .integer(10_000))])
         }
         if let codes = section["exitcodes"] {

@@ -244,7 +244,8 @@ extension AppMachine {
         relaunch: Relaunch?,
         now: Duration
     ) -> Ending.Next {
-        if ranFor >= rules.backoff.stableAfter { attempt = 0 }
+        // A launch that failed has run nothing, so it proves no stability, even if `stable_after` is zero.
+        if reason != .launchFailed, ranFor >= rules.backoff.stableAfter { attempt = 0 }
         if let relaunch {
             // A restart that a user requested is no failure, so the app's next restart delay is the shortest again.
             if relaunch.reason == .user { attempt = 0 }

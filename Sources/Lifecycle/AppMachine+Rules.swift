@@ -25,6 +25,12 @@ extension AppMachine {
         return (terminating.reason?.isReplacement ?? false) && terminating.stoppedBy == nil && goal != .notRunning
     }
 
+    /// Whether the app is terminating and will be launched again at once, because of a restart or a replacement.
+    var endsToComeBack: Bool {
+        guard case .terminating(let terminating) = phase else { return false }
+        return terminating.relaunch != nil || isBeingReplaced
+    }
+
     /// Forgets how the app ended. Call this when the app is in the configuration again: the app was stopped when it
     /// was removed, and that stop must not prevent events from launching it.
     mutating func forgetEnding() { lastEnding = nil }

@@ -36,8 +36,12 @@ public enum TaskName {
     /// The longest name, in bytes of UTF-8.
     public static let longest = 128
 
-    /// Whether a task may have this name.
-    public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
+    /// Why a task may not have this name, as the rest of a sentence; nil if it may.
+    public static func problem(_ name: String) -> String? {
+        guard 1...longest ~= name.utf8.count else { return "must have 1 to \(longest) bytes" }
+        let hasControls = name.utf8.contains { $0 < 0x20 || $0 == 0x7f }
+        return hasControls ? "must not contain control characters, such as a newline" : nil
+    }
 }
 
 /// What keeps an app in the background, and how much time its tasks have used. Most apps have no tasks, holds, modes or
@@ -215,9 +219,7 @@ extension AppMachine {
         case .notRunning, .terminating: throw RequestError("is not running, so it begins no task")
         case .launching, .running: break
         }
-        if !TaskName.isValid(name) {
-            throw RequestError("names a task with \(name.utf8.count) bytes, not 1 to \(TaskName.longest)")
-        }
+        if let problem = TaskName.problem(name) { throw RequestError("begins no task: its name \(problem)") }
         if tasks.count >= BackgroundTime.mostTasks {
             throw RequestError("has \(BackgroundTime.mostTasks) tasks already, which is the most: end one first")
         }

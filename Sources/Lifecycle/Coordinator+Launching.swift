@@ -91,14 +91,31 @@ extension Coordinator {
     /// Called when a user requests the app. Clears the failed mark of required apps that were restarted too often, so
     /// that they may be launched again.
     func forgiveRequirements(of app: AppID, now: Duration) {
+        for other in allRequirements(of: app) where isLost(other) {
+            guard let actions = try? nodes[other].machine.request(.reset, now: now) else { continue }
+            absorb(actions, of: other, now: now)
+        }
+    }
+
+    /// The failed app for which this one is down: it requires that app, perhaps through others, and comes back when it
+    /// does. Nil if there is none, or the app runs or is about to be launched.
+    public func failedRequirement(of app: AppID) -> AppID? {
+        let machine = nodes[app].machine
+        guard machine.lastEnding == .dependencyFailed, !machine.isAlive, !machine.isWaitingToLaunch else { return nil }
+        return allRequirements(of: app).first(where: isLost)
+    }
+
+    /// The apps that an app requires, and those that these require, and so on.
+    private func allRequirements(of app: AppID) -> [AppID] {
+        var all: [AppID] = []
         var seen: Set<AppID> = []
         var left = graph.requires[app]
         while let next = left.popLast() {
             guard seen.insert(next).inserted else { continue }
+            all.append(next)
             left += graph.requires[next]
-            guard isLost(next), let actions = try? nodes[next].machine.request(.reset, now: now) else { continue }
-            absorb(actions, of: next, now: now)
         }
+        return all
     }
 
     /// Launches or resumes an app because another app requires it, at least into the background. Does nothing if the

@@ -176,6 +176,11 @@ extension Coordinator {
         nodes[app].pendingStop != nil || nodes[app].machine.transition == .terminating
     }
 
+    /// Whether the app is terminating, or is to be, and will be launched again afterwards: a restart or a replacement.
+    public func endsToComeBack(_ app: AppID) -> Bool {
+        nodes[app].pendingStop.map(Self.comesBack) ?? nodes[app].machine.endsToComeBack
+    }
+
     private static func graphPlace(_ node: Node) -> DependencyGraph.Place? {
         switch node.standing {
         case .declared: DependencyGraph.Place(app: node.definition)
@@ -232,7 +237,7 @@ extension Coordinator {
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
-        var node = Node(
+        let node = Node(
             definition: change.definition,
             machine: AppMachine(rules: change.definition.rules, seed: seed)
         )

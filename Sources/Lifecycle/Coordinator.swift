@@ -75,8 +75,9 @@ public final class Coordinator {
     /// Whether torpord is shutting down, so that every app is terminated for good.
     public internal(set) var isShuttingDown = false
 
+    /// An app. A class, because a structure would be copied whenever one of its properties is read from another module.
     @usableFromInline
-    struct Node: Sendable {
+    final class Node {
         var definition: AppDefinition
         @usableFromInline var machine: AppMachine
         var standing: Standing = .declared
@@ -110,6 +111,11 @@ public final class Coordinator {
         /// Whether the launch that waits, or is retried, has launched the apps that this one requires. It does so once:
         /// one of them that has done its work since is not launched again.
         var hasLaunchedRequirements = false
+
+        init(definition: AppDefinition, machine: AppMachine) {
+            self.definition = definition
+            self.machine = machine
+        }
     }
 
     /// The standing of an app id: whether the configuration names its app.

@@ -56,6 +56,10 @@ public struct MailDraft: Sendable, Hashable {
     /// Whether another app sends the message. Such a message is accepted only within the sender's share of the mailbox.
     public var isOfOtherApp = false
 
+    /// The token of the request that posted the message, by which a repeated request is recognised while the message
+    /// waits; nil if there is none. It is not persisted.
+    public var token: UInt64?
+
     /// Creates a message from its parts.
     public init(
         topic: String,

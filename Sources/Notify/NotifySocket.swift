@@ -10,7 +10,8 @@ public struct NotifySocketError: Error, CustomStringConvertible {
 
 /// A buffer that is large enough for the longest datagram.
 public final class DatagramBuffer {
-    var bytes = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
+    private let mapping = Mapping(size: NotifyMessage.maximumLength)
+    var bytes: UnsafeMutableRawBufferPointer { mapping.bytes }
 
     /// Allocates the buffer.
     public init() {}
@@ -127,9 +128,9 @@ public final class NotifySocket {
 
     // Leaves no room for descriptors, so that the kernel only reports that there are some (MSG_CTRUNC).
     private func look(stamped: Bool) -> ReceivedMessage? {
-        let found = try? Sockets.receive(
+        let found = try? Sockets.receiveMessage(
             descriptor.raw,
-            into: &buffer.bytes,
+            into: buffer.bytes,
             maximumDescriptors: 0,
             leaving: true,
             stamped: stamped

@@ -178,6 +178,9 @@ public final class LogFile {
         }
     }
 
+    /// Whether the file is open.
+    var isOpen: Bool { file != nil }
+
     /// Closes the file; the next line opens it again.
     public func close() {
         file = nil
@@ -365,19 +368,13 @@ public final class LogFile {
 
 /// A reusable buffer of fixed size.
 final class Scratch {
-    private let memory: UnsafeMutableRawBufferPointer
+    private let mapping: Mapping
+    private var memory: UnsafeMutableRawBufferPointer { mapping.bytes }
     private var count = 0
 
-    init(capacity: Int) {
-        memory = .allocate(byteCount: capacity, alignment: 16)
-    }
-
-    deinit {
-        memory.deallocate()
-    }
+    init(capacity: Int) { mapping = Mapping(size: capacity) }
 
     var room: Int { memory.count - count }
-    var whole: UnsafeMutableRawBufferPointer { memory }
     var filled: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[..<count]) }
 
     func removeAll() { count = 0 }

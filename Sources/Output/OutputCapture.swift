@@ -67,6 +67,8 @@ public final class OutputCapture {
     private var troubled = false
     /// Whether nothing was read since ``endLine()``, so that the next run begins a line of its own.
     private var hasEndedLine = false
+    /// Whether there was no log when ``endLine()`` looked for it. Nothing was read since.
+    private var hasNoLog = false
 
     /// Tries the log again at intervals.
     private final class Retries {
@@ -168,10 +170,15 @@ public final class OutputCapture {
     /// Reads the output that is buffered in the FIFO and ends its last line, when the main process has ended.
     public func endLine() {
         drain()
+        endLineOfLog()
+    }
+
+    private func endLineOfLog() {
         let wasOpen = log != nil
         let log = openLog()
         log.endLine()
         hasEndedLine = log.failure == nil
+        hasNoLog = hasEndedLine && !log.isOpen
         // Most apps never write: before its first output, an app needs no log in memory, and no open file.
         guard !wasOpen, log.failure == nil else { return }
         log.close()
@@ -182,7 +189,7 @@ public final class OutputCapture {
     public func writerForRun() throws(OutputError) -> Descriptor {
         drain()
         // At a restart, the line was ended just before, when the old run ended.
-        if !hasEndedLine { endLine() }
+        if !hasEndedLine { endLineOfLog() }
         hasEndedLine = false
         return try writerForApp()
     }
@@ -202,7 +209,7 @@ public final class OutputCapture {
 
     /// The last lines of the log, for a termination report or the app's status.
     public func lastLines(_ count: Int) -> [StampedLine] {
-        LogReader(path: openLog().path).read(LogQuery(count: count)).lines
+        hasNoLog ? [] : LogReader(path: openLog().path).read(LogQuery(count: count)).lines
     }
 
     // MARK: -
@@ -259,7 +266,7 @@ public final class OutputCapture {
         do throws(Errno) {
             let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
-            if count > 0 { hasEndedLine = false }
+            if count > 0 { (hasEndedLine, hasNoLog) = (false, false) }
             bytesRead += UInt64(count)
             if log.failure != nil, retries?.timer == nil { beginRetries() }
             if count > 0 { delegate.outputArrived(self) }

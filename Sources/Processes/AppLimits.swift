@@ -75,15 +75,13 @@ public struct AppLimits: Hashable, Sendable {
         if before == nil || before?.tasks != tasks {
             let file = "pids.max"
             let text = tasks.map { "\($0)" } ?? "max"
-            if !File.exists(path + "/" + file) {
-                if tasks != nil, !isDefaultOfTasks {
-                    failures.append(ProfileFailure(.tasks, "\(file) \(text) (no pids controller)"))
-                }
-            } else {
-                do throws(Errno) {
-                    try File.writeControl(path + "/" + file, text + "\n")
-                } catch {
+            do throws(Errno) {
+                try File.writeControl(path + "/" + file, text + "\n")
+            } catch {
+                if error != .noSuchFileOrDirectory {
                     failures.append(ProfileFailure(.tasks, "\(file) \(text) (\(error))"))
+                } else if tasks != nil, !isDefaultOfTasks {
+                    failures.append(ProfileFailure(.tasks, "\(file) \(text) (no pids controller)"))
                 }
             }
         }

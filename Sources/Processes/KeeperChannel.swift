@@ -27,7 +27,7 @@ final class KeeperChannel {
     private(set) var backlog: [Received] = []
     private var outbox: [(bytes: [UInt8], descriptors: [Descriptor])] = []
     private(set) var lastId: UInt32 = 0
-    private var buffer = [UInt8](repeating: 0, count: KeeperProtocol.replyLimit)
+    private let buffer = Mapping(size: KeeperProtocol.replyLimit)
     /// Retries messages that the kernel refused although the socket had room.
     private var retryTimer: TimerSource?
     private var isRetryArmed = false
@@ -143,7 +143,7 @@ final class KeeperChannel {
 
     /// The next message; nil if there is none. Throws EPIPE when the keeper has closed the socket.
     func receive() throws(Errno) -> Received? {
-        guard let raw = try Sockets.receive(socket.raw, into: &buffer) else { return nil }
+        guard let raw = try Sockets.receiveMessage(socket.raw, into: buffer.bytes) else { return nil }
         if raw.bytes.isEmpty { throw .brokenPipe }
         guard let decoded = KeeperMessage.decode(raw.bytes) else {
             return Received(id: 0, message: .unknown(type: 0), descriptors: raw.descriptors)

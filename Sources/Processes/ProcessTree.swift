@@ -106,16 +106,19 @@ public final class ProcessTree {
     /// The app's living processes, and how many were left out because there are more than `most`. The main process is
     /// not left out.
     public func members(atMost most: Int) -> (pids: [Int32], leftOut: Int) {
-        let listing = listing(atMost: most)
-        let kept = listing.members.prefix(most)
-        return (kept.map(\.pid), listing.leftOut + listing.members.count - kept.count)
+        let found = processes(atMost: most)
+        return (found.stats.map(\.pid), found.leftOut)
     }
 
-    /// The pids of an app that has a cgroup and more processes than ``mostAtOnce``; nil for any other app.
-    public var crowd: [Int32]? {
-        guard let pids = pidsOfCgroup(), pids.count > mostAtOnce else { return nil }
-        return pids
+    /// The same, with what was read of each process.
+    public func processes(atMost most: Int) -> (stats: [ProcessStat], leftOut: Int) {
+        let listing = listing(atMost: most)
+        let kept = listing.members.prefix(most)
+        return (Array(kept), listing.leftOut + listing.members.count - kept.count)
     }
+
+    /// Whether these are too many processes to read or signal in one turn of torpord's loop.
+    public func isCrowd(_ pids: [Int32]?) -> Bool { pids?.count ?? 0 > mostAtOnce }
 
     /// The pids in the app's cgroup, zombies excepted; nil if it has none or it cannot be read.
     public func pidsOfCgroup() -> [Int32]? { cgroupPath.flatMap { try? Cgroup.procs($0) } }
@@ -338,13 +341,23 @@ public final class ProcessTree {
     /// Sends a signal to the main process or, if `toAll`, to all processes, parents first. Returns how many got the
     /// signal. In a container, only the first process gets it. Throws ESRCH if no process got the signal, or another
     /// error if some process could not be signalled (the others still get the signal).
+    ///
+    /// - Parameter read: ``pidsOfCgroup()``, if it was called just before.
     @discardableResult
-    public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
+    public func signal(_ number: Int32, toAll: Bool, read: [Int32]? = nil) throws(Errno) -> Int {
         // Until the container runs, send signals only to the main process, torpor-container: its child podman must
         // not get them.
         let inside = insideContainer
-        let all = toAll && (!isContainer || mainHasEnded)
-        return try signal(number, inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside)
+        guard inside.isEmpty else { return try signal(number, inside) }
+        guard toAll, !isContainer || mainHasEnded else { return try signal(number, [main]) }
+        var read = read
+        // An app whose only process is the main process, as most are, needs no order, and no look at that process.
+        if let pids = read, pids.count == 1, pids[0] == main.pid {
+            if try send(number, to: main) { return 1 }
+            // It has ended since, and may have left others.
+            read = nil
+        }
+        return try signal(number, listing(read: read).members.map(Identity.init))
     }
 
     /// Sends a signal to these processes of the app; returns and throws as ``signal(_:toAll:)``.

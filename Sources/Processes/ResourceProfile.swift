@@ -52,7 +52,7 @@ extension ProcessTree {
         let listing = listing(atMost: mostAtOnce)
         let first = Set(listing.members.map(\.pid))
         let isNew = listing.leftOut > 0 && given.profile != profile
-        given.rest = isNew ? (crowd ?? []).filter { !first.contains($0) }[...] : []
+        given.rest = isNew ? (pidsOfCgroup() ?? []).filter { !first.contains($0) }[...] : []
         return listing.members
     }
 
@@ -90,10 +90,10 @@ extension ProcessTree {
     ) {
         applyProcessorLimit(profile.cpuMaximum, given, &report)
         let weight = max(1, min(profile.cpuWeight, 10_000))
-        let before = given.profile.map { "\($0.cpuWeight)" } ?? "100"
-        if write("cpu.weight", "\(weight)", before, given, .processorShare, &report) { return }
+        let before = given.profile?.cpuWeight ?? 100
+        if write("cpu.weight", "\(weight)", "\(before)", given, .processorShare, &report) { return }
         let nice = Self.nice(forWeight: weight)
-        let what = "autogroup nice \(nice)"
+        var what: String { "autogroup nice \(nice)" }
         // Looked for again each time that the app had the usual share before.
         if given.autogroupObstacle == nil || given.profile?.cpuWeight ?? 100 == 100 {
             given.autogroupObstacle = .some(ProcFS.autogroupObstacle(members[0].pid))
@@ -176,8 +176,8 @@ extension ProcessTree {
         let before = given.profile?.ioWeight ?? 100
         let isWeighed = write("io.weight", "default \(weight)", "default \(before)", given, .diskShare, &report)
         // The I/O scheduler BFQ has its own file, with a smaller range of weights.
-        let (bfq, bfqBefore) = ("\(min(weight, 1000))", "\(min(before, 1000))")
-        if write("io.bfq.weight", bfq, bfqBefore, given, .diskShare, &report) || isWeighed { return }
+        let (bfq, bfqBefore) = (min(weight, 1000), min(before, 1000))
+        if write("io.bfq.weight", "\(bfq)", "\(bfqBefore)", given, .diskShare, &report) || isWeighed { return }
         let priority = Self.ioPriority(forWeight: weight)
         let ours = Set([.none, given.ioPriority ?? .none] + Self.usualPriorities)
         var count = 0
@@ -368,16 +368,17 @@ extension ProcessTree {
     /// is only reset to its default.
     private func write(
         _ file: String,
-        _ text: String,
-        _ before: String,
+        _ text: @autoclosure () -> String,
+        _ before: @autoclosure () -> String,
         _ given: GivenProfile,
         _ kind: ProfileFailure.Kind,
         _ report: inout ProfileReport,
         isQuiet: Bool = false
     ) -> Bool {
         guard let cgroupPath, File.exists(cgroupPath + "/" + file) else { return false }
+        let text = text()
         do throws(Errno) {
-            if !given.isWhole || text != before {
+            if !given.isWhole || text != before() {
                 let present = try? File.readString(cgroupPath + "/" + file).split(separator: "\n").first
                 if present.map(String.init) == text {
                     given.loweredFrom = nil

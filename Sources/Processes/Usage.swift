@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// An app's resource usage.
 public struct Usage: Hashable, Sendable {
@@ -129,11 +129,14 @@ extension ProcessTree {
 extension ProcessTree {
     /// How much of the app's memory is in swap, in bytes. Reads one file for each process, or one for the whole cgroup if
     /// it has very many processes.
-    public func pagedOut() -> UInt64 {
-        let (members, leftOut) = members(atMost: mostAtOnce)
-        if leftOut > 0, let cgroupPath, let bytes = Cgroup.number(cgroupPath, "memory.swap.current") { return bytes }
-        return members.reduce(0) { sum, pid in
-            let text = (try? ProcFS.statusField(pid, "VmSwap")).flatMap { $0 }
+    ///
+    /// - Parameter found: ``processes(atMost:)``.
+    public func pagedOut(_ found: (stats: [ProcessStat], leftOut: Int)) -> UInt64 {
+        if found.leftOut > 0, let cgroupPath, let bytes = Cgroup.number(cgroupPath, "memory.swap.current") {
+            return bytes
+        }
+        return found.stats.reduce(0) { sum, process in
+            let text = (try? ProcFS.statusField(process.pid, "VmSwap")).flatMap { $0 }
             return sum + (text?.split(separator: " ").first.flatMap { UInt64($0) } ?? 0) * 1024
         }
     }

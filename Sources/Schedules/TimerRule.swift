@@ -52,6 +52,8 @@ public struct TimerHistory: Sendable, Hashable {
     public var cameAfterBoot = false
     /// Whether the timer has fired for `afterStart` since torpord started.
     public var cameAfterStart = false
+    /// Whether the work that the timer has begun is not known to have come to an end.
+    public var isUnfinished = false
 
     /// Creates the history of a new timer.
     public init(now: ClockPair) {
@@ -64,6 +66,7 @@ public struct TimerHistory: Sendable, Hashable {
         var next = TimerHistory(now: now)
         next.lastWall = lastWall
         next.sinceWall = sinceWall
+        next.isUnfinished = isUnfinished
         next.cameAfterBoot = sameBoot && cameAfterBoot
         // Intervals that began with `after_boot` continue when torpord restarts, so that they keep their phase.
         if next.cameAfterBoot { next.anchor = anchor }

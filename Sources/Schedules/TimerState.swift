@@ -12,6 +12,8 @@ public struct TimerState: Sendable {
     private var calendarBase: Int64
     /// The next calendar time with its random delay, in microseconds since 1970; nil if there is none.
     private var calendarDue: Int64?
+    /// Whether the timer fires next, or has fired, to make up for work that was cut off.
+    private var makesUp = false
 
     /// - Parameter goesOn: whether an earlier torpord already had the timer in this boot, so that the timer continues
     ///   unchanged.
@@ -31,7 +33,23 @@ public struct TimerState: Sendable {
         self.history = history
         calendarBase = goesOn || rule.isPersistent ? min(known, now.wall) : now.wall
         findCalendarDue()
+        if !goesOn, rule.isPersistent, history.isUnfinished {
+            calendarDue = now.wall
+            makesUp = true
+            self.history.isUnfinished = false
+        }
     }
+
+    /// Records that the timer has begun some work, whose end ``workEnded()`` tells. If that never comes, a persistent
+    /// timer fires once more after the next start of torpord or the machine. Work that makes up for work is not made up
+    /// for: it may be what restarts the machine.
+    public mutating func workBegins() {
+        history.isUnfinished = rule.isPersistent && !makesUp
+        makesUp = false
+    }
+
+    /// Records that the work has come to an end.
+    public mutating func workEnded() { history.isUnfinished = false }
 
     /// The last time that is `begin` plus a multiple of `every`, and not after `time`.
     private static func latest(_ begin: Duration, _ every: Duration, notAfter time: Duration) -> Duration {

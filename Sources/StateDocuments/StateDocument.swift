@@ -119,19 +119,25 @@ package struct StateDocument: Sendable {
         var document = StateDocument(app: app)
         if withState { (document.savedAt, document.state) = try state(of: app, call) }
         if withMail {
-            var mail: [MailInfo] = []
-            var request = MailboxRequest(app: app)
-            var isMore = true
-            while isMore {
-                let reply = try call(.mailbox(request))
-                let status = try Self.read { () throws(FieldError) in try MailboxStatus(json: reply) }
-                mail += status.mail
-                request.after = mail.last?.id
-                isMore = status.hasMore && !status.mail.isEmpty
-            }
-            document.mail = mail.filter { !$0.inFlight && posted.contains($0.name) }
+            document.mail = try mailbox(of: app, call).mail.filter { !$0.inFlight && posted.contains($0.name) }
         }
         return document
+    }
+
+    /// The app's whole mailbox.
+    static func mailbox(of app: String, _ call: Call) throws(DocumentFault) -> MailboxStatus {
+        var mail: [MailInfo] = []
+        var request = MailboxRequest(app: app)
+        while true {
+            let reply = try call(.mailbox(request))
+            var status = try Self.read { () throws(FieldError) in try MailboxStatus(json: reply) }
+            mail += status.mail
+            request.after = mail.last?.id
+            guard status.hasMore, !status.mail.isEmpty else {
+                status.mail = mail
+                return status
+            }
+        }
     }
 
     /// When the app saved its state, according to its supervisor, and the size of the state in bytes; nil if there is
@@ -174,11 +180,15 @@ package struct StateDocument: Sendable {
         String(wire: Hex.text((state ?? []).withUnsafeBytes { Digest.sha256($0) }))
     }
 
-    /// Gives the state and the mail to the app's supervisor.
+    /// Gives the state and the mail to the app's supervisor. Nothing is given if the mailbox has no room for the mail.
+    /// Returns how many messages an earlier import of the document brought, which are not posted again.
     ///
     /// - Parameter isClaimed: whether the caller has claimed the state on a server, which proves that it is the newest.
     ///   If so, the digest of the state is not sent.
-    package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
+    @discardableResult
+    package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) -> Int {
+        let mail = mail ?? []
+        if !mail.isEmpty { try requireRoom(for: mail, call) }
         if let state {
             var offset = 0
             let digest = isClaimed ? nil : digest
@@ -195,17 +205,37 @@ package struct StateDocument: Sendable {
                 offset += part.count
             } while offset < state.count
         }
-        for message in mail ?? [] {
-            var request = PostRequest(app: app, topic: message.topic)
-            request.payload = message.payload
-            request.coalesce = "all"
-            request.key = message.key
-            request.urgent = message.wake != nil
-            request.sender = message.sender
-            request.remote = message.name == "didReceiveRemoteNotification"
-            request.token = token(of: message)
-            _ = try call(.post(request))
+        return try post(mail, call)
+    }
+
+    /// Posts the messages: all of them, or none. Returns how many were posted before.
+    private func post(_ mail: [MailInfo], _ call: Call) throws(DocumentFault) -> Int {
+        var added: [Int64] = []
+        var repeated = 0
+        do throws(DocumentFault) {
+            for message in mail {
+                var request = PostRequest(app: app, topic: message.topic)
+                request.payload = message.payload
+                request.coalesce = "all"
+                request.key = message.key
+                request.urgent = message.wake != nil
+                request.sender = message.sender
+                request.remote = message.name == "didReceiveRemoteNotification"
+                request.token = token(of: message)
+                let reply = try call(.post(request))
+                let result = try Self.read { () throws(FieldError) in try PostResult(json: reply) }
+                if result.change == "repeated" { repeated += 1 }
+                if result.change == "added", let id = result.id { added.append(id) }
+            }
+        } catch {
+            if !added.isEmpty {
+                var request = MailboxRequest(app: app)
+                request.drop = added
+                _ = try? call(.mailbox(request))
+            }
+            throw error
         }
+        return repeated
     }
 
     /// A token that is computed from the message, so that a document which is imported twice posts each message only

@@ -37,6 +37,9 @@ final class StoreFile {
     /// How many bytes of events of which apps `tidy` has yet to remove.
     private var surplusBytes: [FairShares.Share] = []
     private var agedAt: Duration?
+    /// As long as so many bytes of events are not added, the file is too small for a count of the events' sizes under
+    /// this limit. To ask the file for its size takes longer than to add an event.
+    private var room: (bytes: Int64, limit: Int64) = (0, 0)
     private var hasShrunk = false
 
     /// Opens the file, creates it if missing, and migrates it to the current schema version.
@@ -45,15 +48,7 @@ final class StoreFile {
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
-        let isMade = mode == .readWrite ? try Self.makeFile(place.path) : false
-        var isOpen = false
-        // Leave no empty file behind where the disk is full: the next open would take it for one that was emptied.
-        defer {
-            if isMade, !isOpen, Self.size(place.path).map({ $0 < Self.shortest }) ?? false {
-                try? File.remove(place.path)
-            }
-        }
-        if mode == .readWrite, !isMade, let size = Self.size(place.path), size < Self.shortest {
+        if mode == .readWrite, try !Self.makeFile(place), let size = Self.size(place.path), size < Self.shortest {
             throw DatabaseError(kind: .emptied, "it has only \(size) bytes")
         }
         database = try Database(path: place.path, mode: mode, vfs: place.vfs)
@@ -73,16 +68,12 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // Set auto_vacuum only for an empty file without a log, because SQLite ignores it for any other file. It
-            // would still write a page, which fails on a full disk.
-            if isEmpty { try database.run("PRAGMA auto_vacuum = INCREMENTAL") }
             try database.run(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
             )
         }
         try adopt(version: version, holds: holds)
         database.keepLogOnClose(false)
-        isOpen = true
     }
 
     /// The size of a database's header. SQLite writes it, with the rest of the first page, before anything else.
@@ -96,16 +87,46 @@ final class StoreFile {
 
     /// Creates the file with mode 0600, because with SQLite's default mode every user could read it. Returns false if
     /// it exists.
-    private static func makeFile(_ path: String) throws(DatabaseError) -> Bool {
+    ///
+    /// The file gets its name when its first page is on the disk: after a loss of power or on a full disk, a file of 0
+    /// bytes would be left otherwise, which the next open would take for one that was emptied.
+    private static func makeFile(_ place: StorePlace) throws(DatabaseError) -> Bool {
+        let draft = place.path + ".new"
         do throws(Errno) {
-            if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
-            try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600).close()
-            return true
+            guard try File.kind(place.path) == nil else { return false }
+            if let directory = File.parent(of: place.path) { try File.makeDirectories(directory) }
+            // What a loss of power left of an earlier attempt, and logs without their database: SQLite would read them.
+            for path in [draft, draft + "-journal", place.path + "-wal", place.path + "-shm", place.path + "-journal"] {
+                if try File.kind(path) != nil { try File.remove(path) }
+            }
+            try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600).close()
         } catch {
-            if error == .fileExists { return false }
-            let kind: DatabaseError.Kind = error == .noSpace ? .full : error == .ioError ? .input : .refused
-            throw DatabaseError(kind: kind, "\(error)")
+            throw failure(error)
         }
+        do throws(DatabaseError) {
+            try writeFirstPage(of: draft, vfs: place.vfs)
+            do throws(Errno) {
+                try File.rename(draft, place.path)
+                if let directory = File.parent(of: place.path) { try File.synchroniseFolder(directory) }
+            } catch {
+                throw failure(error)
+            }
+        } catch {
+            for path in [draft, draft + "-journal"] { try? File.remove(path) }
+            throw error
+        }
+        return true
+    }
+
+    /// Makes a file a database without tables. SQLite ignores `auto_vacuum` for any other one.
+    private static func writeFirstPage(of path: String, vfs: String?) throws(DatabaseError) {
+        let database = try Database(path: path, mode: .readWrite, vfs: vfs)
+        defer { database.close() }
+        try database.run("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = \(Schema.applicationID)")
+    }
+
+    private static func failure(_ error: Errno) -> DatabaseError {
+        DatabaseError(kind: error == .noSpace ? .full : error == .ioError ? .input : .refused, "\(error)")
     }
 
     /// Migrates the file, reads its content, and marks it as written by this machine and boot.
@@ -231,7 +252,10 @@ final class StoreFile {
         }
         lastSequence = last
         eventCount += Int64(added.count)
-        for event in added { sizes?.added(event) }
+        for event in added {
+            sizes?.added(event)
+            room.bytes -= event.bytes
+        }
     }
 
     /// The maximum number of events that one call of `tidy` removes. Removing this many takes some milliseconds.
@@ -285,7 +309,13 @@ final class StoreFile {
     private func limitSize(_ retention: Retention) throws(DatabaseError) -> Bool {
         guard let limit = retention.maxBytes else { return false }
         if sizes == nil {
-            guard try database.usedBytes() > limit / 2 else { return false }
+            guard room.bytes <= 0 || room.limit != limit else { return false }
+            let left = limit / 2 - (try database.usedBytes())
+            guard left < 0 else {
+                // An event takes more room in the file than its own bytes. Other tables grow too.
+                room = (min(left / 8, 1 << 20), limit)
+                return false
+            }
             sizes = EventSizes()
         }
         if let through = sizes?.through, sizes?.isComplete == false {

@@ -33,7 +33,8 @@ public final class VarlinkService {
     /// The accounts by uid, for users that are not exempt.
     private var shares: [UInt32: UserShare] = [:]
     /// The buffer for reading. All connections share it, since only one of them reads at a time.
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+    var buffer: UnsafeMutableRawBufferPointer { mapping.bytes }
+    private let mapping = Mapping(size: 1 << 16)
     /// Gets a connection in whose queue a client has left descriptors, and the client's uid. Must have another process
     /// close it last, since that may block. Without it, they are closed here.
     public var discard: ((_ connection: Descriptor, _ uid: UInt32) -> Void)?
@@ -47,8 +48,6 @@ public final class VarlinkService {
         interface = VarlinkServiceInterface(info: info, interfaces: interfaces)
         self.limits = limits
     }
-
-    deinit { buffer.deallocate() }
 
     /// Closes a client's connection.
     func close(_ stream: StrangerStream, of uid: UInt32) {
@@ -315,6 +314,14 @@ public final class VarlinkServer {
 
     /// Ends one connection.
     public func close(connection: UInt64) { clients?.connections[connection]?.close() }
+
+    /// The process that has made a connection; nil if the connection is closed.
+    public func process(of connection: UInt64) -> Int32? { clients?.connections[connection]?.peer.pid }
+
+    /// Whether a process has a connection.
+    public func isConnected(process: Int32) -> Bool {
+        clients?.connections.values.contains { $0.peer.pid == process && !$0.isHungUp } ?? false
+    }
 
     /// Whether the client of a connection is still connected.
     public func isConnected(_ connection: UInt64) -> Bool {

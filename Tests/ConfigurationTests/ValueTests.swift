@@ -87,6 +87,9 @@ struct ValueTests {
         let constant = "restart_backoff = { initial = \"3s\", factor = 1, limit = 4, window = "
         #expect(try !schedule(constant + "\"10s\" }").givesUp)
         #expect(try schedule(constant + "\"13s\" }").givesUp)
+        // Every run counts as one that went well.
+        let stable = try schedule("stable_after = \"0s\"\nrestart_backoff.limit = 10000")
+        #expect(stable == RestartSchedule(delays: [.milliseconds(100)], givesUp: false))
     }
 
     @Test("A oneshot has all the time it needs for its work, unless the configuration says otherwise")

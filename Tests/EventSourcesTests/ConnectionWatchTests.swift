@@ -255,6 +255,48 @@ import Testing
         _ = (pairs.count, client)
     }
 
+    @Test(
+        "a socket of its own that torpord could not bind, since the app itself still has it, wakes it all the same",
+        arguments: [false, true],
+        [false, true]
+    )
+    func lost(isUnix: Bool, isPolled: Bool) throws {
+        let folder = try TestFolder()
+        let port = try TestPort()
+        let address = isUnix ? folder("s") : port.text
+        let listener = try isUnix ? Sockets.listen(path: address) : port.listen()
+        let events = try FakeEvents(real: Self.web("sockets = [{ stream = \"\(address)\" }]"))
+        let web = events.shell.app("web")
+        if isPolled {
+            events.wakes.connectionWatch.newFinder = { tree, loop, _, done in
+                SocketFinder(tree, loop, obstacle: .notPermitted, done)
+            }
+        }
+        #expect(events.sockets("web").first?.descriptor == nil)
+        try events.shell.start("web")
+        #expect(events.wakes.sockets.unbound(of: web).count == 1)
+        try events.fallAsleep("web")
+        try events.wait("it is known that it listens itself", passing: .milliseconds(100)) {
+            events.wakes.sockets.unbound(of: web).isEmpty
+        }
+        #expect(events.shell.state("web") == .suspended && events.woken("web").isEmpty)
+        let client = try isUnix ? Sockets.connect(path: address) : port.connect()
+        try listener.awaitInput()
+        try events.wait("it was woken", passing: .milliseconds(500)) { !events.woken("web").isEmpty }
+        #expect(events.wakes.sockets.unbound(of: web).count == 1)
+        // Another socket of the app, which its configuration does not have, wakes it as little as before.
+        _ = try listener.accepted()
+        client.close()
+        let own = try TestPort()
+        let other = try own.listen()
+        try events.fallAsleep("web")
+        let stranger = try own.connect()
+        try other.awaitInput()
+        for _ in 0..<4 { try events.pass(.milliseconds(500)) }
+        #expect(events.shell.state("web") == .suspended && events.woken("web").count == 1)
+        _ = stranger
+    }
+
     @Test("of an app whose sockets can neither be copied nor listed, it is unknown whether it has a connection")
     func unlisted() throws {
         let port = try TestPort()

@@ -325,6 +325,10 @@ struct PM2Tests {
         let counted = try app(#""increment_var":"PORT","instance_var":"N""#)
         #expect(try counted["a@3001"].environment["PORT"] == "3001" && counted["a@3001"].environment["N"] == "3001")
         #expect(try counted["a@3000"].sockets.isEmpty)
+        // PM2 begins with 0 where env does not have the variable.
+        let fromZero = try app(#""increment_var":"WORKER""#)
+        #expect(try fromZero["a@1"].environment["WORKER"] == "1")
+        #expect(!fromZero.remarks("a").contains { $0.contains("increment_var") })
     }
 
     @Test("comments, names without quotes and YAML are read")

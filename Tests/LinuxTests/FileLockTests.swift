@@ -213,6 +213,17 @@ final class LockFolder {
         #expect(held(by: [holder.pid]).isEmpty)
     }
 
+    @Test("All of the many locks on one file are found, also those that do not fit into the first read")
+    func manyLocks() throws {
+        let folder = try LockFolder()
+        let path = try folder.file("many")
+        let holder = try Statements()
+        try holder.run("f = open('\(path)', 'r+'); [fcntl.lockf(f, fcntl.LOCK_EX, 1, 2 * i) for i in range(60)]")
+        let locks = held(by: [holder.pid])
+        #expect(locks.map(\.lock.range.lowerBound).sorted() == (0..<60).map { 2 * $0 })
+        #expect(locks.allSatisfy { $0.path == path })
+    }
+
     @Test("A process with very many descriptors is read in pieces, and nothing is read twice or left out")
     func pieces() throws {
         let folder = try LockFolder()

@@ -96,6 +96,17 @@ final class TemporaryFolder {
         #expect(try File.read(file.raw, at: 7, maximum: 1) == [42])
     }
 
+    @Test("a mapping without a file takes memory only for the pages that were written")
+    func privateMemory() throws {
+        let size = 4 * Memory.pageSize
+        let mapping = Mapping(size: size)
+        mapping.bytes[2 * Memory.pageSize] = 42
+        var resident = [UInt8](repeating: 0, count: 4)
+        try #require(mincore(mapping.bytes.baseAddress, size, &resident) == 0)
+        #expect(resident.map { $0 & 1 } == [0, 0, 1, 0])
+        #expect(mapping.bytes.count == size && mapping.bytes.count { $0 != 0 } == 1)
+    }
+
     @Test("splicing moves bytes from a pipe into a file, and an empty pipe is no end")
     func splice() throws {
         let (read, write) = try Descriptor.pipe(nonBlocking: true)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import Linux
@@ -48,6 +49,20 @@ import Testing
         }
         #expect(content == whole)
         #expect(try ProcFS.stat(ThisProcess.pid).pid == ThisProcess.pid)
+    }
+
+    @Test("a stat file that stays open tells the state of each moment, and that its process was reaped")
+    func openStat() throws {
+        let child = try Statements()
+        let file = try ProcFS.StatFile(child.pid)
+        #expect(try file.read().startTime == ProcFS.stat(child.pid).startTime)
+        kill(child.pid, SIGSTOP)
+        let end = Clock.monotonic() + .seconds(60)
+        while try file.read().state != "T", Clock.monotonic() < end { usleep(1_000) }
+        #expect(try file.read().state == "T")
+        child.end()
+        #expect(throws: Errno.noSuchProcess) { try file.read() }
+        #expect(throws: Errno.noSuchFileOrDirectory) { try ProcFS.StatFile(.max) }
     }
 
     @Test("autogroups have no effect below the cpu controller")

@@ -165,12 +165,17 @@ final class Folder {
     func earlierVersion() throws {
         let socket = try NotifySocket(path: SharedPath(path))
         let file = try Memory.file(named: "notify-test")
-        var buffer = [UInt8](repeating: 0, count: 100)
+        let buffer = Mapping(size: 100)
         for descriptors in [[], [file.raw]] {
             try send(bytes("READY=1"), to: path, descriptors: descriptors)
             #expect(socket.peek() != nil)
             // As that version reads: with room for the sender, and for nothing else.
-            let read = try Sockets.receive(socket.descriptor.raw, into: &buffer, maximumDescriptors: 0, leaving: true)
+            let read = try Sockets.receiveMessage(
+                socket.descriptor.raw,
+                into: buffer.bytes,
+                maximumDescriptors: 0,
+                leaving: true
+            )
             #expect(read?.sender != nil)
             #expect(socket.receive() != nil)
         }

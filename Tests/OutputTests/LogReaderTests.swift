@@ -24,6 +24,20 @@ import Testing
         #expect(LogReader(path: folder.path + "/none").read(LogQuery(count: 5)).lines.isEmpty)
     }
 
+    @Test("an app that has not written anything has no last lines, and looking for them keeps no log in memory")
+    func noLastLines() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        rig.capture.endLine()
+        #expect(rig.capture.lastLines(5) == [] && rig.capture.log == nil)
+        try rig.write("one\n")
+        #expect(rig.capture.lastLines(5).map(\.text) == ["one"])
+        // Nothing was read in this run, but there is a log of an earlier supervisor.
+        let other = try Rig(folder, "other", loop: EventLoop())
+        try File.write(other.log.path, "of an earlier supervisor")
+        other.capture.endLine()
+        #expect(other.capture.lastLines(5).map(\.text) == ["of an earlier supervisor"])
+    }
+
     @Test("of lines that have too many bytes together the newest are read, at least one")
     func bytes() throws {
         let rig = try Rig(folder, limits: LogLimits(maxSize: 500, maxFiles: 5), loop: EventLoop())

@@ -82,7 +82,7 @@ import Testing
             let (pids, leftOut) = app.tree.members(atMost: 3)
             #expect(pids.count == 3 && pids.contains(app.pid) && leftOut == 4)
             #expect(app.tree.members(atMost: 7).leftOut == 0)
-            #expect(app.tree.crowd?.count == 7)
+            #expect(app.tree.isCrowd(app.tree.pidsOfCgroup()))
             let look = app.tree.look()
             #expect(look.members.count == 3 && look.usage.processes == 7)
             // The four that were not read count like the three that were.
@@ -110,6 +110,27 @@ import Testing
         }
     }
 
+    @Test("A signal to all with an older list, which has only a main process that has ended, reaches the others")
+    func olderListForSignal() throws {
+        try withCrowd { app in
+            let pids = try #require(app.tree.pidsOfCgroup())
+            try app.tree.signal(Signal.kill, toAll: false)
+            _ = try repeated {
+                app.tree.mainHasEnded
+            } until: {
+                $0
+            }
+            #expect(try app.tree.signal(Signal.terminate, toAll: true, read: [app.pid]) == 6)
+            _ = try repeated {
+                app.tree.isEmpty
+            } until: {
+                $0
+            }
+            var status: Int32 = 0
+            for pid in pids where pid != app.pid { #expect(waitpid(pid, &status, 0) == pid) }
+        }
+    }
+
     @Test("A profile reaches all of them, a portion with each call")
     func profile() throws {
         try withCrowd { app in
@@ -132,7 +153,8 @@ import Testing
     @Test("A signal reaches those that belong to the app, in portions")
     func signal() throws {
         try withCrowd { app in
-            let crowd = try #require(app.tree.crowd)
+            let crowd = try #require(app.tree.pidsOfCgroup())
+            try #require(crowd.count == 7)
             #expect(app.tree.signal([Signal.terminate, Signal.continue], pids: crowd[..<3] + [ThisProcess.pid]) == 3)
             #expect(app.tree.signal([Signal.terminate], pids: crowd[3...]) == 4)
             // They are gone without SIGKILL.

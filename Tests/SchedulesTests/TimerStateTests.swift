@@ -125,6 +125,35 @@ struct TimerStateTests {
         }
     }
 
+    @Test("makes up once for work that was cut off, if it is persistent", arguments: [true, false])
+    func cutOff(isPersistent: Bool) throws {
+        var clock = VirtualClock()
+        let rule = try rule(["*-*-* 03:00:00"]) { $0.isPersistent = isPersistent }
+        var state = TimerState(rule, nil, goesOn: false, now: clock.now)
+        clock.pass(.seconds(3 * 3600))
+        state.fire(now: clock.now)
+        state.workBegins()
+        #expect(state.history.isUnfinished == isPersistent)
+        clock.pass(.seconds(60))
+        #expect(left(TimerState(rule, state.history, goesOn: true, now: clock.now), clock)! > .zero)
+        let history = state.history.restarted(sameBoot: false, now: clock.now)
+        var later = TimerState(rule, history, goesOn: false, now: clock.now)
+        #expect((try #require(left(later, clock)) <= .zero) == isPersistent)
+        if isPersistent { later.fire(now: clock.now) }
+        later.workBegins()
+        #expect(left(later, clock)! > .zero)
+        #expect(!later.history.isUnfinished, "what makes up for it may be what restarts the machine")
+        // One that has come to its end was not cut off.
+        state.workEnded()
+        let over = TimerState(
+            rule,
+            state.history.restarted(sameBoot: false, now: clock.now),
+            goesOn: false,
+            now: clock.now
+        )
+        #expect(left(over, clock)! > .zero)
+    }
+
     @Test("that is persistent and new has missed nothing")
     func new() throws {
         let clock = VirtualClock()

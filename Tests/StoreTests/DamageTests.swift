@@ -92,6 +92,21 @@ extension OneAtATime {
             #expect(try File.readString("\(base)/\(aside[0])-wal", limit: 100) == "log")
         }
 
+        @Test("a loss of power at the very first start leaves no file of 0 bytes, which would count as emptied")
+        func cutOff() throws {
+            let bench = try Bench()
+            try File.makeDirectories(bench.folder + "/state")
+            // The draft was not written yet. A log of a database that was removed is none of the new one.
+            try File.write(bench.path + ".new", "")
+            try File.write(bench.path + ".new-journal", "")
+            try File.write(bench.path + "-wal", "log")
+            let store = bench.store()
+            try expectUsable(bench, store)
+            #expect(bench.notices.isEmpty, "\(bench.notices)")
+            #expect(try File.status(bench.path).mode & 0o777 == 0o600)
+            #expect(try File.kind(bench.path + ".new") == nil)
+        }
+
         @Test("files that were set aside are found by their names, until they are removed or too old")
         func listed() throws {
             let bench = try Bench()

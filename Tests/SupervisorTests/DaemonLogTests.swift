@@ -173,6 +173,61 @@ struct DaemonLogTests {
         }
     }
 
+    @Test("writes what is held back afterwards, in its order, and a warning at once with all that came before it")
+    func heldBack() throws {
+        let journal = try Journal()
+        let (read, pipe) = try Descriptor.pipe()
+        try Descriptor.setNonBlocking(read.raw)
+        let path = journal.folder + "/log"
+        let file = try File.open(path, [.readWrite, .append, .create], mode: 0o600)
+        func text() -> String {
+            (try? Descriptor.read(read.raw, maximum: 4096)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
+                ?? ""
+        }
+        for output in [pipe, file] {
+            let log = DaemonLog(level: .info, descriptor: output.raw, stream: nil)
+            let written = { output === file ? (try? File.readString(path)) ?? "" : text() }
+            held(log, written, isWhole: output === file, "torpord: ", "\n")
+        }
+        held(journal.log(), { Self.messages(journal) }, isWhole: false, "", " ")
+    }
+
+    /// - Parameters:
+    ///   - written: what has been written; if `isWhole`, since the beginning, otherwise since the last call.
+    ///   - prefix: what is before each entry, and `end` what is behind it.
+    private func held(
+        _ log: DaemonLog,
+        _ written: () -> String,
+        isWhole: Bool,
+        _ prefix: String,
+        _ end: String
+    ) {
+        func lines(_ lines: [String]) -> String { lines.map { prefix + $0 + end }.joined() }
+        var during: [String] = []
+        log.holdingBack {
+            log.info("one")
+            log.holdingBack { log.info("two") }
+            during.append(written())
+            log.warning("three")
+            during.append(written())
+            log.info("four")
+            during.append(written())
+        }
+        let all = lines(["one", "two", "three"])
+        #expect(during == ["", all, isWhole ? all : ""])
+        #expect(written() == (isWhole ? all : "") + lines(["four"]))
+        log.info("five")
+        #expect(written() == (isWhole ? all + lines(["four"]) : "") + lines(["five"]))
+    }
+
+    private static func messages(_ journal: Journal) -> String {
+        var messages = ""
+        while let entry = journal.entry {
+            messages += entry.split(separator: "\n").first.map { $0.dropFirst("MESSAGE=".count) + " " } ?? ""
+        }
+        return messages
+    }
+
     @Test("never waits for a pipe that nobody reads")
     func pipe() throws {
         let (read, write) = try Descriptor.pipe()

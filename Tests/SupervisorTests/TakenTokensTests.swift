@@ -48,8 +48,20 @@ import TorporAPI
         for value in [0xd0, 0xd3, 0, 0] as [UInt64] { writer.put(value) }
         var reader = RecordReader(UnsafeRawBufferPointer(memory))
         let taken = TakenTokens(from: &reader)
-        let standings = ["d0", "d1", "d2", "d3"].map { taken.standing(of: RequestToken(text: $0)) }
-        #expect(standings == [.taken, .unknown, .uncertain, .unknown])
+        func standings(_ taken: TakenTokens) -> [TakenTokens.Standing] {
+            ["d0", "d1", "d2", "d3"].map { taken.standing(of: RequestToken(text: $0)) }
+        }
+        #expect(standings(taken) == [.taken, .unknown, .uncertain, .unknown])
+        // An odd token that was in flight during the upgrade is known, too.
+        var upgraded = taken
+        upgraded.areOfEarlierVersion()
+        #expect(standings(upgraded) == [.taken, .taken, .uncertain, .uncertain])
+        upgraded.take(RequestToken(text: "d3"))
+        #expect(standings(upgraded) == [.taken, .taken, .unknown, .taken])
+        for text in ["e1", "e3", "e5"] { upgraded.take(RequestToken(text: text)) }
+        #expect(standings(upgraded) == [.unknown, .unknown, .unknown, .taken])
+        upgraded.take(RequestToken(text: "d0"))
+        #expect(standings(upgraded) == [.taken, .unknown, .unknown, .unknown])
     }
 
     @Test("the next torpord knows as many of them, in their order")

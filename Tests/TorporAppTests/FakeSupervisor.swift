@@ -233,8 +233,14 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, reply.json)
         case .cancelTransfer, .answerLogin, .setNeedsRefresh, .setActivity, .endActivity: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
-        case .post, .take, .subscribe:
-            send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
+        case .post(let request):
+            guard request.app == "notes" else {
+                send(socket.raw, ["name": .string(request.app)], error: AppInterface.ErrorName.unknownApp)
+                return true
+            }
+            send(socket.raw, ["id": 5, "change": "added", "outcome": "told", "message": nil])
+        case .subscribe: send(socket.raw, .emptyObject)
+        case .take: send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {
                 send(socket.raw, ["id": .int(answer.id)], error: AppInterface.ErrorName.alreadyAnswered)

@@ -105,6 +105,28 @@ import Varlink
         #expect(urls.map(\.0) == ["notes:1"] && urls[0].1 != nil)
     }
 
+    @Test func otherAppsGetMessages() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder([
+            "didFinishLaunching": { app in
+                let number = try await app.post("news", to: "notes", payload: [1])
+                #expect(number == 5)
+                await #expect(throws: AppError.self) { try await app.post("news", to: "none") }
+                try await app.subscribe(to: "dev.*")
+                try await app.unsubscribe(from: "dev.*")
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            try await supervisor.waitForAnswers(1)
+        }
+        let posts = supervisor.calls.compactMap { if case .post(let request) = $0 { request } else { nil } }
+        #expect(posts.map(\.app) == ["notes", "none"] && posts[0].payload == [1])
+        #expect(Set(posts.compactMap(\.token)).count == 2)
+        let topics = supervisor.calls.compactMap { if case .subscribe(let request) = $0 { request } else { nil } }
+        #expect(topics.map(\.topic) == ["dev.*", "dev.*"] && topics.map(\.end) == [false, true])
+    }
+
     @Test func aTaskThatNobodyHereHasIsTheDelegates() async throws {
         let supervisor = try FakeSupervisor()
         let delegate = Recorder()

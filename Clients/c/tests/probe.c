@@ -4,7 +4,7 @@
  *
  * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems] [--null: without a delegate]. Lines: "later NAME", "fails NAME", "leaves NAME", "forks NAME", "keeps NAME" (a child that only waits), "returns NAME NUMBER", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "expiring", "save TEXT", "save-size BYTES",
- * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
+ * "save-file NAME", "open URL", "can-open SCHEME", "post TOPIC", "post-to APP", "post-text JSON", "subscribe TOPIC", "unsubscribe TOPIC", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
  * state and snapshot it is from now on, "scene -" those of the app. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
@@ -261,6 +261,16 @@ static bool obey(torpor_app *app, char *line)
         report(app, "opened", torpor_app_open_url(app, rest));
     else if (strcmp(line, "can-open") == 0)
         report(app, "can", torpor_app_can_open(app, rest));
+    else if (strcmp(line, "post") == 0)
+        report(app, "posted", torpor_app_post(app, "notes", rest, "{\"a\":[1]}", TORPOR_TOPIC_URGENT));
+    else if (strcmp(line, "post-to") == 0)
+        report(app, "posted", torpor_app_post(app, rest, "a", NULL, 0));
+    else if (strcmp(line, "post-text") == 0)
+        report(app, "posted", torpor_app_post(app, "notes", "a", rest, 0));
+    else if (strcmp(line, "subscribe") == 0)
+        report(app, "subscribed", torpor_app_subscribe(app, rest, "count", TORPOR_TOPIC_KEEP));
+    else if (strcmp(line, "unsubscribe") == 0)
+        report(app, "unsubscribed", torpor_app_unsubscribe(app, rest));
     else if (strcmp(line, "download") == 0)
         report(app, "begun", torpor_app_start_transfer(app, "download", rest, "a \"b\"", NULL, 0));
     else if (strcmp(line, "upload") == 0)

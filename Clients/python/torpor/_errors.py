@@ -46,6 +46,18 @@ class NoHandler(TorporError):
     """No app opens the URL."""
 
 
+class UnknownApp(TorporError):
+    """There is no such app."""
+
+
+class NotSubscribed(TorporError):
+    """The other app does not accept messages of the topic."""
+
+
+class MailboxFull(TorporError):
+    """The other app's mailbox is full."""
+
+
 class TooLarge(TorporError):
     """The archive has more bytes than the app may keep."""
 
@@ -82,7 +94,10 @@ def failure(error: BaseException) -> str:
 
 _BY_NAME: Dict[str, Type[TorporError]] = {
     kind.__name__: kind
-    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, NoHandler, TooLarge, Failed, InvalidParameter)
+    for kind in (
+        NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, NoHandler, UnknownApp, NotSubscribed,
+        MailboxFull, TooLarge, Failed, InvalidParameter,
+    )
 }
 
 

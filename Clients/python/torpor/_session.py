@@ -226,6 +226,22 @@ def new_token() -> str:
     return os.urandom(8).hex()
 
 
+def post_parameters(
+    app: str, topic: str, payload: Any, coalesce: Optional[str], key: Optional[str], urgent: Optional[bool]
+) -> Json:
+    """The parameters of Post, with a new token."""
+    given = {"app": app, "topic": topic, "payload": payload, "coalesce": coalesce, "key": key, "urgent": urgent}
+    return {"token": new_token(), **{name: value for name, value in given.items() if value is not None}}
+
+
+def subscribe_parameters(
+    topic: str, coalesce: Optional[str], urgent: Optional[bool], wake: Optional[str], keep: Optional[bool]
+) -> Json:
+    """The parameters of Subscribe."""
+    given = {"topic": topic, "coalesce": coalesce, "urgent": urgent, "wake": wake, "keep": keep}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 @contextmanager
 def state_parameters(data: bytes) -> Iterator[Json]:
     """The parameters of SaveState and SaveSnapshot for bytes: what is large goes through a file for the moment of the call."""

@@ -49,8 +49,10 @@ from ._session import (
     new_socket,
     new_token,
     pauses,
+    post_parameters,
     read_reply,
     state_parameters,
+    subscribe_parameters,
     time_to_expiry,
 )
 
@@ -312,6 +314,41 @@ class App:
         """Whether another app opens URLs of the scheme, which may_open of this app names."""
         self._session.need_supervisor("know other apps")
         return bool((await self._call("CanOpen", {"scheme": scheme}))["can"])
+
+    async def post(
+        self,
+        app: str,
+        topic: str,
+        payload: Any = None,
+        *,
+        coalesce: Optional[str] = None,
+        key: Optional[str] = None,
+        urgent: Optional[bool] = None,
+    ) -> Optional[int]:
+        """Posts a message to another app, which must accept the topic, and accept it from this app (accepts_from). Returns
+        when the message is on disk, with its number in the other app's mailbox; None if it cancelled out another one there."""
+        self._session.need_supervisor("post the message")
+        number = (await self._call("Post", post_parameters(app, topic, payload, coalesce, key, urgent)))["id"]
+        return None if number is None else int(number)
+
+    async def subscribe(
+        self,
+        topic: str,
+        *,
+        coalesce: Optional[str] = None,
+        urgent: Optional[bool] = None,
+        wake: Optional[str] = None,
+        keep: Optional[bool] = None,
+    ) -> None:
+        """Subscribes the app to messages of a topic, which may be a pattern of * and ?, as an entry of topics in its
+        configuration does. The subscription survives restarts of the app, the supervisor and the machine."""
+        if self.supervised:
+            await self._call("Subscribe", subscribe_parameters(topic, coalesce, urgent, wake, keep))
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Ends a subscription."""
+        if self.supervised:
+            await self._call("Subscribe", {"topic": topic, "end": True})
 
     # Transfers.
 

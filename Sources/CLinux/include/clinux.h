@@ -224,6 +224,8 @@ typedef struct {
     char local[tlx_address_text], remote[tlx_address_text];
 } tlx_socket_facts;
 int tlx_socket_facts_of(int fd, tlx_socket_facts *to);
+/// The key (`place`) of Unix sockets with this name. An abstract name begins with a zero byte.
+uint64_t tlx_place_of_name(const char *name, size_t length);
 typedef struct {
     /// Bytes that were received but not read, and bytes that were written but not acknowledged.
     uint32_t unread, unsent;

@@ -68,21 +68,21 @@ public struct AppSpecification: Sendable, Hashable {
     /// Reads and writes a field of ``AppSettings``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppSettings, T> & Sendable) -> T {
-        get { settings.value[keyPath: path] }
+        @inline(__always) get { settings.value[keyPath: path] }
         _modify { yield &settings.value[keyPath: path] }
     }
 
     /// Reads and writes a field of ``AppOutput``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppOutput, T> & Sendable) -> T {
-        get { settings.value.output[keyPath: path] }
+        @inline(__always) get { settings.value.output[keyPath: path] }
         _modify { yield &settings.value.output[keyPath: path] }
     }
 
     /// Reads and writes a field of ``AppEvents``.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppEvents, T> & Sendable) -> T {
-        get { settings.value.events[keyPath: path] }
+        @inline(__always) get { settings.value.events[keyPath: path] }
         _modify { yield &settings.value.events[keyPath: path] }
     }
 }
@@ -120,7 +120,10 @@ extension AppSpecification {
     public var isOneOfTemplate: Bool { instance != nil || scene != nil }
 
     /// The limits that each process of the app gets (setrlimit(2)).
-    public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
+    public var processLimits: [ResourceLimit] {
+        let limits = self.limits
+        return limits.isEmpty ? limits : limits.filter { $0.resource != ResourceLimit.tasks }
+    }
 
     /// The maximum number of processes and threads of the app; `nil` for no limit.
     public var taskLimit: UInt64? {

@@ -21,7 +21,9 @@ extension ConfigurationLoader {
     public static func restartSchedule(for app: AppSpecification) -> RestartSchedule {
         let backoff = app.rules.backoff
         guard app.rules.restart != .never, backoff.limit > 0 else { return RestartSchedule(delays: [], givesUp: true) }
-        let delays = (0..<backoff.limit).map { backoff.delay(attempt: $0) }
+        // With `stable_after = "0s"`, every run counts as one that went well, so the delay never grows.
+        let isStable = backoff.stableAfter <= .zero
+        let delays = (0..<backoff.limit).map { backoff.delay(attempt: isStable ? 0 : $0) }
         let schedule = RestartSchedule(delays: delays, givesUp: true)
         if schedule.total < backoff.window { return schedule }
         let last = delays.firstIndex { $0 >= delays[delays.count - 1] } ?? 0

@@ -81,8 +81,7 @@ extension Apply.Entry {
             let verb = isAlive ? "restarted" : "launched"
             return isWaiting ? verb : "is being \(verb)"
         }
-        // Once applied, the change is no longer one: --restart would find nothing to do for an app that does not run.
-        if isAlive { return "takes effect at the next launch, or now with --restart" }
+        if mayBeReplaced { return "takes effect at the next launch, or now with --restart" }
         return "takes effect at the next launch" + (isDown ? ": ‘torpor start \(name)’" : "")
     }
 

@@ -183,7 +183,7 @@ extension ControlService {
         let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
-            actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
+            actions = try supervisor.reconfigure(definitions(applied, chosen))
         } catch {
             // No error is expected here, because the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
@@ -271,6 +271,7 @@ extension ControlService {
                 app.specification = old.taking(liveKeysOf: specification)
                 app.next = app.specification == specification ? nil : specification
             } else {
+                app.lastLaunched = lastLaunched(app, specification)
                 app.specification = specification
                 (app.next, app.recoveredDigest) = (nil, nil)
             }
@@ -287,6 +288,15 @@ extension ControlService {
             if app.isOutdated != wasOutdated { record(app) }
         }
         return new
+    }
+
+    /// The specification of the app's last run, if the app has gone down, and the new one differs from it in a key for
+    /// which `--restart` launches the app; otherwise nil.
+    private func lastLaunched(_ app: AppRuntime, _ new: AppSpecification) -> AppSpecification? {
+        guard coordinator.machine(app.id).isDown, new.launch != .onDemand else { return nil }
+        let last = (app.lastLaunched ?? app.specification).taking(liveKeysOf: new)
+        let isOther = last != new && ConfigurationDiff.changes(last, new).contains { $0.effect == .restart }
+        return isOther ? last : nil
     }
 
     // MARK: Telling and waiting

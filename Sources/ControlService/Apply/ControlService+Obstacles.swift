@@ -164,7 +164,9 @@ extension ControlService {
     /// The configuration in force, in which each running app has the specification with which it was launched.
     private var runningConfiguration: TorporConfiguration {
         var running = supervisor.configuration
-        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
+        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map { app in
+            app.lastLaunched.flatMap { coordinator.machine(app.id).isDown ? $0 : nil } ?? app.specification
+        }
         return running
     }
 }

@@ -144,6 +144,13 @@ extension AppRuntime {
         recoveredDigest.map { $0 == other.launchDigest } ?? false
     }
 
+    /// The specification of the last run of an app that has gone down, if an apply has brought another since, which only
+    /// a launch puts into effect: the launch that ‘torpor apply --restart’ makes up for. It is not persisted.
+    package var lastLaunched: AppSpecification? {
+        get { slots[LastLaunchedSlot.self] }
+        set { slots[LastLaunchedSlot.self] = newValue }
+    }
+
     package var lastExit: LastExit? {
         get { slots[LastExitSlot.self] }
         set { slots[LastExitSlot.self] = newValue }
@@ -201,9 +208,18 @@ extension AppRuntime {
         get { slots[SentAwayBySlot.self] }
         set { slots[SentAwayBySlot.self] = newValue }
     }
+
+    /// The policy whose advice was followed last, and the number of the goal that the app had before
+    /// (``AppMachine/goalGeneration``).
+    package var lastAdvice: (policy: String, replacing: Int)? {
+        get { slots[LastAdviceSlot.self] }
+        set { slots[LastAdviceSlot.self] = newValue }
+    }
 }
 
+private enum LastAdviceSlot: Slot { typealias Value = (policy: String, replacing: Int) }
 private enum NextSlot: Slot { typealias Value = AppSpecification }
+private enum LastLaunchedSlot: Slot { typealias Value = AppSpecification }
 private enum LaunchDigestSlot: Slot { typealias Value = UInt64 }
 private enum RecoveredDigestSlot: Slot { typealias Value = UInt64 }
 private enum LastExitSlot: Slot { typealias Value = LastExit }

@@ -25,6 +25,18 @@ package final class DaemonLog {
     private let kind: FileStatus.Kind
     /// How many entries were lost because no process read them.
     private var lost = 0
+    /// The entries that ``holdingBack(_:)`` holds back; nil if it is not running.
+    private var heldBack: [HeldBack]?
+
+    /// An entry that is formatted and waits to be written.
+    private enum HeldBack {
+        case line(String)
+        /// An entry for the journal; `line` is written if the journal does not take it.
+        case entry(JournalEntry, line: String, LogLevel)
+    }
+
+    /// Holds back at most so many entries.
+    private static let mostHeldBack = 64
 
     /// The longest write, in bytes. If poll(2) says that a pipe is writable, at least this much fits (PIPE_BUF).
     private static let longestLine = 4096
@@ -55,10 +67,50 @@ package final class DaemonLog {
     ) {
         guard level >= self.level else { return }
         let line = line.onOneLine
-        guard let journal else { return write("torpord: \(line)\n") }
-        var entry = JournalEntry(message: line, priority: level.priority)
-        entry.add("SYSLOG_IDENTIFIER", "torpord")
-        for field in fields() { entry.add(field.name, field.value) }
+        if let journal {
+            var entry = JournalEntry(message: line, priority: level.priority)
+            entry.add("SYSLOG_IDENTIFIER", "torpord")
+            for field in fields() { entry.add(field.name, field.value) }
+            if heldBack == nil { return send(entry, line, level, journal) }
+            heldBack?.append(.entry(entry, line: line, level))
+        } else {
+            if heldBack == nil { return write("torpord: \(line)\n") }
+            heldBack?.append(.line("torpord: \(line)\n"))
+        }
+        // Problems do not wait: they may be the last that this torpord writes.
+        if level >= .warning || heldBack?.count == Self.mostHeldBack { writeHeldBack() }
+    }
+
+    /// Runs `work`, and writes the entries that it logs only afterwards, in their order: what an exit leads to, such as
+    /// the next launch, does not wait for the log. The history has the events of these entries already. Warnings and
+    /// errors are written at once, with all entries before them.
+    package func holdingBack(_ work: () -> Void) {
+        guard heldBack == nil else { return work() }
+        heldBack = []
+        work()
+        writeHeldBack()
+        heldBack = nil
+    }
+
+    private func writeHeldBack() {
+        guard let held = heldBack, !held.isEmpty else { return }
+        heldBack = []
+        // A regular file gets all lines by one call. Anything else may take some of them and not the others.
+        var (lines, count) = ("", 0)
+        for entry in held {
+            switch entry {
+            case .line(let line) where kind == .regular:
+                lines += line
+                count += 1
+            case .line(let line): write(line)
+            case .entry(let entry, let line, let level):
+                if let journal { send(entry, line, level, journal) }
+            }
+        }
+        if count > 0 { write(lines, count) }
+    }
+
+    private func send(_ entry: JournalEntry, _ line: String, _ level: LogLevel, _ journal: JournalSocket) {
         if !journal.send(entry.bytes) { writeLines(line, level) }
     }
 
@@ -68,11 +120,11 @@ package final class DaemonLog {
         write(lines.map { "<\(level.priority)>\(String($0).onOneLine)\n" }.joined())
     }
 
-    private func write(_ text: String) {
+    private func write(_ text: String, _ count: Int = 1) {
         if lost > 0, put("torpord: \(lost) lines of the log were lost: no process read them\n", prefix: .warning) {
             lost = 0
         }
-        if lost > 0 || !put(text, prefix: nil) { lost += 1 }
+        if lost > 0 || !put(text, prefix: nil) { lost += count }
     }
 
     private func put(_ text: String, prefix: LogLevel?) -> Bool {

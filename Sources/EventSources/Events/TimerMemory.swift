@@ -22,6 +22,7 @@ package struct TimerMemory {
         let json = row.learned.flatMap { try? JSON.parse($0) } ?? .emptyObject
         isOfThisBoot = !ThisProcess.bootID.isEmpty && json["boot"]?.stringValue == ThisProcess.bootID
         if let since = json["since"]?.intValue { history.sinceWall = max(0, since) }
+        history.isUnfinished = json["unfinished"]?.boolValue ?? false
         guard isOfThisBoot else { return }
         if let since = json["since_boot_us"]?.intValue {
             history.since = min(max(.zero, .microseconds(since)), now.running)
@@ -38,6 +39,7 @@ package struct TimerMemory {
             "boot": .string(ThisProcess.bootID), "since": .int(history.sinceWall),
             "since_boot_us": .int(history.since.microseconds), "anchor_us": .optional(history.anchor?.microseconds),
             "came_after_boot": .bool(history.cameAfterBoot), "came_after_start": .bool(history.cameAfterStart),
+            "unfinished": .bool(history.isUnfinished),
         ]
     }
 }

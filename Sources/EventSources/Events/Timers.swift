@@ -125,6 +125,7 @@ package final class Timers: EventRoom, EventSource {
             history = state.history.restarted(sameBoot: true, now: now)
             history?.cameAfterStart = state.history.cameAfterStart
             history?.since = state.history.since
+            history?.isUnfinished = false
         }
         table[key] = .timer(TimerState(rule, history, goesOn: goesOn, now: now))
         save(key, app)
@@ -217,6 +218,7 @@ package final class Timers: EventRoom, EventSource {
 
     private func fire(_ key: Key, _ app: AppRuntime, now: ClockPair, at: Duration) {
         guard let specification = specifications[key] else { return }
+        if specification.isPersistent, app.specification.rules.isOneshot { table.updateTimer(key) { $0.workBegins() } }
         save(key, app)
         happened(event(specification, app, now: now, at: at), app, key)
     }
@@ -258,6 +260,18 @@ package final class Timers: EventRoom, EventSource {
             let text = "is not woken by \(event.text): it \(error.description)"
             note(app, .notWoken, text: text, reason: event.source.rawValue)
             return false
+        }
+    }
+
+    /// Called when a run of the app has ended. If a shutdown has cut off a oneshot, a persistent timer makes up for it
+    /// after the next start.
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        guard app.specification.rules.isOneshot, ending.reason != .shutdown, ending.reason != .unknown else { return }
+        for timer in app.specification.timers where timer.isPersistent {
+            let key = Key(app: app.id, name: timer.name)
+            guard case .timer(let state) = table[key], state.history.isUnfinished else { continue }
+            table.updateTimer(key) { $0.workEnded() }
+            save(key, app)
         }
     }
 

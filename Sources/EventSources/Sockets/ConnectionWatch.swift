@@ -46,12 +46,13 @@ package final class ConnectionWatch: EventRoom, EventSource {
     package func added(_ app: AppRuntime) { touched(app) }
 
     package func concerns(_ app: AppRuntime) -> Bool {
-        !ConnectionWish(app.specification).isNothing || sleeping[app.id] != nil || serving[app.id] != nil
+        !ConnectionWish(app.specification).isNothing || !app.specification.sockets.isEmpty || sleeping[app.id] != nil
+            || serving[app.id] != nil
             || ports[app.id] != nil
     }
 
     package func touched(_ app: AppRuntime) {
-        let wish = ConnectionWish(app.specification)
+        let wish = ConnectionWish(app.specification, lost: sockets.lost(by: app))
         if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
         let machine = machine(app)
         serve(app, machine, wish)
@@ -108,6 +109,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
     /// Whether the app is suspended and no connection can wake it, although its configuration says so, because it
     /// listens nowhere.
     package func listensNowhere(_ app: AppRuntime) -> Bool { sleeping[app.id]?.listensNowhere ?? false }
+
+    /// The places of the app's `sockets` that torpord could not bind and where the app itself listens, while it is
+    /// suspended: connections there wake it.
+    func ownPlaces(of app: AppRuntime) -> Set<UInt64> { sleeping[app.id]?.ownPlaces ?? [] }
 
     /// Whether the app is suspended with the background mode `voip`, and has no connection on which data could wake it.
     package func isUnconnected(_ app: AppRuntime) -> Bool { sleeping[app.id]?.isUnconnected ?? false }

@@ -31,13 +31,12 @@ extension ListeningSockets {
     }
 
     /// What to add to an address in use while the app runs: a program that listened by itself until its configuration
-    /// got `sockets` still does, until it is launched again.
+    /// got `sockets` still does, until it is launched again, and so does one whose socket only the app still has.
     func ownListener(_ failure: BindFailure, _ app: AppRuntime) -> String {
         guard failure.stage == .bind, failure.errno == .addressInUse, coordinator.machine(app.id).isAlive else {
             return ""
         }
-        return "; if \(app.name) itself listens there, since it was launched without this socket, ‘torpor restart "
-            + "\(app.name)’ gives it over"
+        return "; if \(app.name) itself listens there, ‘torpor restart \(app.name)’ gives it over"
     }
 
     /// Gives the socket of an app that has left to the app that takes its place and has an equal socket, so that the

@@ -102,12 +102,26 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the running app: connections
-    /// reach the app, but do not wake it. Also those that no connection reaches, since their file is gone
-    /// (``unreached(of:)``). Empty until torpord has tried to bind the sockets, and while they are closed on purpose.
+    /// reach the app, but do not wake it, unless the app is suspended and listens there itself (``lost(by:)``). Also
+    /// those that no connection reaches, since their file is gone (``unreached(of:)``). Empty until torpord has tried
+    /// to bind the sockets, and while they are closed on purpose.
     package func unbound(of app: AppRuntime) -> Set<String> {
         guard isBegun, let set = sets[app.id], set.refused == nil else { return [] }
-        let silent = set.sockets.filter { $0.descriptor == nil && $0.trouble != nil || $0.isUnreached }
+        let own = set.isTroubled ? wakes.connectionWatch.ownPlaces(of: app) : []
+        let silent = set.sockets.filter { socket in
+            socket.isLost && !own.contains(socket.specification.plan.address.place) || socket.isUnreached
+        }
         return Set(silent.map(\.specification.identity))
+    }
+
+    /// The places of the sockets that torpord could not bind, each with how a connection there wakes the app. The app
+    /// itself may listen there: it got the socket from an earlier torpord that ended without leaving a copy, or was
+    /// launched before its configuration had the socket. ``ConnectionWatch`` then watches the app's own socket.
+    func lost(by app: AppRuntime) -> [UInt64: WakeManner] {
+        guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return [:] }
+        let lost = set.sockets.filter { $0.isLost && $0.specification.wake != .none }
+        return Dictionary(lost.map { ($0.specification.plan.address.place, $0.specification.wake) }) { first, _ in first
+        }
     }
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
@@ -156,7 +170,9 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
-        if let refusal = refusal(machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
+        if let refusal = refusal(app.id, machine(app), isForLaunch: isForLaunch) {
+            return refuse(socket, of: app, refusal)
+        }
         if socket.isYielded || socket.isPostponed, !isForLaunch { return false }
         socket.isYielded = false
         socket.isPostponed = false
@@ -196,12 +212,25 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the sockets of an app are closed.
     enum Refusal: Equatable {
         case failed
+        /// An app that it requires has failed.
+        case missing(String)
         /// Another machine may own the app, and no process of the app runs on this machine.
         case unowned
+
+        /// The reason as the end of a sentence about the app.
+        var reason: String {
+            switch self {
+            case .failed: "it has failed"
+            case .missing(let other): "\(other), which it requires, has failed"
+            case .unowned: "this machine does not own it"
+            }
+        }
 
         func trouble(of app: String) -> String {
             switch self {
             case .failed: "\(app) has failed; ‘torpor start \(app)’ or ‘torpor reset \(app)’ opens it again"
+            case .missing(let other):
+                "\(other), which \(app) requires, has failed; ‘torpor start \(app)’ launches both and opens it again"
             case .unowned: "this machine does not own \(app); ‘torpor own \(app)’ opens it"
             }
         }
@@ -210,9 +239,10 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the app's sockets must be closed; nil if they may be open. An app that stands by (was launched although this
     /// machine does not own it) keeps its sockets open, but the kernel holds back connections and data
     /// (``ListeningSocket/withhold(_:standsBy:isUnproven:)``).
-    private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
+    private func refusal(_ app: AppID, _ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
-        return machine.failed ? .failed : nil
+        if machine.failed { return .failed }
+        return isForLaunch ? nil : coordinator.failedRequirement(of: app).map { .missing(apps[$0].name) }
     }
 
     /// Closes a socket of an app that no connection launches now, so that clients do not wait for it. Returns false,
@@ -226,14 +256,13 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// If the app has failed or is not owned, closes its sockets. If it may be launched again, binds them again.
     func closeIfRefused(_ set: SocketSet, _ machine: AppMachine) {
-        let refusal = refusal(machine)
+        let refusal = refusal(set.app.id, machine)
         guard set.refused != refusal else { return }
         set.refused = refusal
         if let refusal {
             for socket in set.sockets where socket.descriptor != nil {
                 _ = refuse(socket, of: set.app, refusal)
-                let why = refusal == .failed ? "it has failed" : "this machine does not own it"
-                note(set.app, .socketClosed, text: "no longer listens at \(socket.label), since \(why)")
+                note(set.app, .socketClosed, text: "no longer listens at \(socket.label), since \(refusal.reason)")
             }
             set.retryAt = nil
             // Another app may have waited for an address that is free now.
@@ -418,7 +447,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
     /// The places where the app's sockets accept connections (``SocketFacts/place``), each with how a connection wakes
-    /// the app.
+    /// the app: those that torpord has bound, and ``lost(by:)``.
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
@@ -427,7 +456,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
             places[place] = socket.specification.wake
         }
-        return places
+        return places.merging(lost(by: app)) { bound, _ in bound }
     }
 
     /// The inode numbers of the sockets that torpord bound for the app.
@@ -446,6 +475,11 @@ extension AppMachine {
     /// Whether the kernel must hold back connections and data at the app's sockets, because this machine does not own
     /// the app; nil if the app needs no owner.
     var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
+}
+
+extension ListeningSocket {
+    /// Whether torpord could not bind the socket.
+    fileprivate var isLost: Bool { descriptor == nil && trouble != nil }
 }
 
 extension AppRuntime {

@@ -26,6 +26,9 @@ final class SleepingSockets: EventRoom {
     /// Whether data on the app's own connections is to wake it, and it has no connection. False until the app's sockets
     /// are read, and if they cannot be read.
     private(set) var isUnconnected = false
+    /// The places in ``ConnectionWish/lost`` where the app itself listens, so that connections there wake it. Empty
+    /// until the app's sockets are read.
+    private(set) var ownPlaces: Set<UInt64> = []
 
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
@@ -103,6 +106,7 @@ final class SleepingSockets: EventRoom {
         listensNowhere =
             wish.incoming != .none && app.specification.sockets.isEmpty && !own.contains { wish.isPort($0) }
         isUnconnected = wish.outgoing && !own.contains { wish.isHeardConnection($0) }
+        ownPlaces = Set(own.lazy.filter { self.wish.isLost($0) }.map(\.place))
     }
 
     private func watch(_ copies: [SocketCopy]) {
@@ -266,7 +270,7 @@ final class SleepingSockets: EventRoom {
     /// Whether any of these sockets can have events that wake the app. Sockets that torpord itself bound do not
     /// count: ``ListeningSockets`` watches them.
     private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
-        guard wish.incoming == .none, !wish.outgoing else { return true }
+        guard wish.incoming == .none, wish.lost.isEmpty, !wish.outgoing else { return true }
         let places = places([])
         return queues.values.contains { wish.manner(ofClient: $0, places) != .none }
     }

@@ -18,8 +18,12 @@ struct ConnectionWish: Hashable {
     let isGivenSockets: Bool
     /// Whether torpord shuts down clients' idle connections when the app is suspended: `suspended_connections`.
     let closesConnections: Bool
+    /// The places of the app's `sockets` that torpord could not bind, each with how a connection there wakes the app,
+    /// because the app itself may listen there: ``ListeningSockets/lost(by:)``.
+    let lost: [UInt64: WakeManner]
 
-    init(_ specification: AppSpecification) {
+    init(_ specification: AppSpecification, lost: [UInt64: WakeManner] = [:]) {
+        self.lost = lost
         incoming = specification.wakeOnConnect
         outgoing = specification.backgroundModes.contains(.voip)
         isGivenSockets = specification.sockets.contains { $0.wake != .none && $0.plan.kind != .datagram }
@@ -29,7 +33,7 @@ struct ConnectionWish: Hashable {
     var isNothing: Bool { !hasClients && !outgoing && !closesConnections }
 
     /// Whether clients' connections wake the app.
-    var hasClients: Bool { incoming != .none || isGivenSockets }
+    var hasClients: Bool { incoming != .none || isGivenSockets || !lost.isEmpty }
 
     /// Whether the end of a connection wakes the app. It does not if the app only has `sockets`: the app then notices
     /// the end when it runs again.
@@ -37,7 +41,7 @@ struct ConnectionWish: Hashable {
 
     /// How events of this socket wake the app; nil if they do not.
     func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
-        if isServing(socket), let wake = incoming.wake() { return wake }
+        if isServing(socket), let wake = (lost[socket.place] ?? incoming).wake() { return wake }
         if let wake = manner(ofClient: socket, places).wake() { return wake }
         return isHeardConnection(socket) ? Wake() : nil
     }
@@ -64,6 +68,9 @@ struct ConnectionWish: Hashable {
         guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return false }
         return places.given[socket.place] != nil || places.own.contains(socket.place)
     }
+
+    /// Whether the app itself listens at the address of one of its `sockets` that torpord could not bind.
+    func isLost(_ socket: some WatchableSocket) -> Bool { isServing(socket) && lost[socket.place] != nil }
 
     /// Whether the socket receives new clients, and these wake the app.
     func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }

@@ -45,11 +45,15 @@ public final class HeldLockReading {
         let details: Descriptor
         var found = 0
 
-        init(_ pid: Int32, _ place: String) throws(Errno) {
-            details = try File.open(place + "/fdinfo", .directory)
-            guard let links = opendir(place + "/fd") else { throw Errno(rawValue: errno) }
+        init(_ pid: Int32, task: Int32? = nil) throws(Errno) {
+            details = try ProcPath.with(pid, task: task, "/fdinfo") { path throws(Errno) in
+                Descriptor(owning: try call { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+            }
+            links = try ProcPath.with(pid, task: task, "/fd") { path throws(Errno) in
+                guard let links = opendir(path) else { throw Errno(rawValue: errno) }
+                return links
+            }
             self.pid = pid
-            self.links = links
         }
 
         deinit { closedir(links) }
@@ -64,7 +68,7 @@ public final class HeldLockReading {
         while true {
             if current == nil {
                 guard let pid = rest.popFirst() else { return true }
-                current = walk(pid, "/proc/\(pid)")
+                current = walk(pid)
             }
             guard let walk = current else { continue }
             if !read(walk, until: deadline) { return false }
@@ -74,15 +78,15 @@ public final class HeldLockReading {
             if walk.found == 0, let stat = try? ProcFS.stat(walk.pid), stat.hasEnded, stat.threads > 1,
                 let task = (try? ProcFS.tasks(walk.pid))?.first(where: { $0 != walk.pid })
             {
-                current = self.walk(walk.pid, "/proc/\(walk.pid)/task/\(task)")
+                current = self.walk(walk.pid, task: task)
                 if let current { current.found = 1 }
             }
         }
     }
 
-    private func walk(_ pid: Int32, _ place: String) -> Walk? {
+    private func walk(_ pid: Int32, task: Int32? = nil) -> Walk? {
         do throws(Errno) {
-            return try Walk(pid, place)
+            return try Walk(pid, task: task)
         } catch {
             if error.isRefusal { unreadable.append(pid) }
             return nil
@@ -113,6 +117,8 @@ public final class HeldLockReading {
                 readlinkat(folder, name, $0.baseAddress!, $0.count)
             }
             guard count > 0 else { return false }
+            // The name of a socket, a pipe and the like is no path.
+            if buffer[0] == UInt8(ascii: "/") { return true }
             let start = buffer[..<count]
             return
                 !(start.starts(with: "socket:".utf8) || start.starts(with: "pipe:".utf8)
@@ -153,24 +159,27 @@ public final class HeldLockReading {
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The first part of an fdinfo file, at most 4096 bytes. Nil if the file certainly contains no lock.
+    /// The first part of an fdinfo file. Nil if the file certainly contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
-        withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
+        withUnsafeTemporaryAllocation(byteCount: File.shortFile, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // If a read returns more than 2048 bytes, more of the file may follow, and that part may contain locks. So
-            // do not return nil.
-            return count > 2048 || hasLock(piece) ? Array(piece) : nil
+            // If a read fills more than half of the buffer, more of the file may follow, and that part may contain
+            // locks. So do not return nil.
+            return count > buffer.count / 2 || hasLock(piece) ? Array(piece) : nil
         }
     }
 
     private static func hasLock(_ piece: UnsafeRawBufferPointer) -> Bool {
-        var rest = piece[...]
-        while !rest.starts(with: "lock:".utf8) {
-            guard let end = UnsafeRawBufferPointer(rebasing: rest).firstNewline else { return false }
-            rest = rest.dropFirst(end + 1)
+        // By pointer, since torpord reads such a file for each open file of an app that it suspends.
+        var start = 0
+        while start < piece.count {
+            let rest = UnsafeRawBufferPointer(rebasing: piece[start...])
+            if rest.first == UInt8(ascii: "l"), rest.starts(with: "lock:".utf8) { return true }
+            guard let end = rest.firstNewline else { return false }
+            start += end + 1
         }
-        return true
+        return false
     }
 
     static func locks(in bytes: UnsafeRawBufferPointer) -> [FileLock] {

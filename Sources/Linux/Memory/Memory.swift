@@ -65,7 +65,7 @@ public enum Memory {
     public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
 }
 
-/// A shared mapping of a file. It is unmapped when the last reference is gone.
+/// A mapping: shared, of a file, or private memory. It is unmapped when the last reference is gone.
 public final class Mapping {
     /// The mapped bytes. Reading beyond the end of a truncated file raises SIGBUS, so map only files that no other
     /// process can shorten.
@@ -75,6 +75,15 @@ public final class Mapping {
     public init(descriptor: Int32, size: Int, writable: Bool) throws(Errno) {
         let start = mmap(nil, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0)
         guard let start, start != MAP_FAILED else { throw Errno(rawValue: errno) }
+        bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
+    }
+
+    /// Maps zeroed memory that is no file's. Unlike a block of the heap, which is often one that was used before, it takes
+    /// memory only for the pages that were written: for a large buffer of which mostly the beginning is used. Ends the
+    /// process if there is no memory, as an allocation does.
+    public init(size: Int) {
+        let start = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let start, start != MAP_FAILED else { fatalError("no memory for a buffer of \(size) bytes") }
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 

@@ -133,6 +133,31 @@ public enum ProcFS {
         return stat
     }
 
+    /// The stat file of a process, to be read again and again: opening it takes the kernel longer than reading it.
+    public final class StatFile {
+        private let descriptor: Int32
+
+        /// Opens the file. Throws ENOENT if there is no such process.
+        public init(_ pid: Int32) throws(Errno) {
+            descriptor = try ProcPath.with(pid, "/stat") { path throws(Errno) in
+                try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+            }
+        }
+
+        deinit { Glibc.close(descriptor) }
+
+        /// Reads the file. Throws ESRCH once the process was reaped, even if its pid was reused.
+        public func read() throws(Errno) -> ProcessStat {
+            let stat = try withUnsafeTemporaryAllocation(byteCount: File.shortFile, alignment: 8) {
+                buffer throws(Errno) -> ProcessStat? in
+                let count = try call { Glibc.pread(descriptor, buffer.baseAddress, buffer.count, 0) }
+                return ProcessStat(parsing: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+            guard let stat else { throw .noSuchProcess }
+            return stat
+        }
+    }
+
     /// The ids of a process's threads.
     public static func tasks(_ pid: Int32) throws(Errno) -> [Int32] { try numbers(in: "/proc/\(pid)/task") }
 

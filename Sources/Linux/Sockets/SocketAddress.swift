@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// An address to which a socket can be bound.
@@ -31,6 +32,18 @@ extension SocketAddress: CustomStringConvertible {
         case .path(let path): path
         case .abstract(let name): "@" + name
         case .vsock(let cid, let port): "vsock:\(cid == Self.anyContext ? "" : "\(cid)"):\(port)"
+        }
+    }
+}
+
+extension SocketAddress {
+    /// The key of sockets that are bound to this address: ``SocketFacts/place``.
+    public var place: UInt64 {
+        switch self {
+        case .port(let port), .ipv4(_, let port), .ipv6(_, let port, _): UInt64(port)
+        case .path(let path): tlx_place_of_name(path, path.utf8.count)
+        case .abstract(let name): tlx_place_of_name("\0" + name, name.utf8.count + 1)
+        case .vsock(_, let port): UInt64(port) | 1 << 62
         }
     }
 }

@@ -184,16 +184,18 @@ public enum Sockets {
         maximum: Int,
         maximumDescriptors: Int = mostDescriptors
     ) throws(Errno) -> ReceivedMessage? {
-        var buffer = [UInt8](repeating: 0, count: maximum)
-        return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
+        try withUnsafeTemporaryAllocation(byteCount: maximum, alignment: 8) {
+            buffer throws(Errno) -> ReceivedMessage? in
+            try receiveMessage(socket, into: buffer, maximumDescriptors: maximumDescriptors)
+        }
     }
 
     /// Receives one message through a scratch buffer that many sockets can share; the result has its own copy of the
     /// bytes. With `leaving`, the message stays in the queue (MSG_PEEK), and the received descriptors are duplicates.
     /// Call ``drop(_:)`` to remove the message. `stamped`: whether ``stampDatagrams(_:_:)`` is on for the socket.
-    public static func receive(
+    public static func receiveMessage(
         _ socket: Int32,
-        into buffer: inout [UInt8],
+        into buffer: UnsafeMutableRawBufferPointer,
         maximumDescriptors: Int = mostDescriptors,
         leaving: Bool = false,
         stamped: Bool = false
@@ -207,20 +209,18 @@ public enum Sockets {
             var count = 0
             let size = try callUnlessBlocked {
                 count = numbers.count
-                return buffer.withUnsafeMutableBytes { bytes in
-                    withUnsafeMutablePointer(to: &nanoseconds) { time in
-                        tlx_receive(
-                            socket,
-                            bytes.baseAddress,
-                            bytes.count,
-                            numbers.baseAddress!,
-                            &count,
-                            &credentials,
-                            &truncated,
-                            stamped ? time : nil,
-                            leaving ? 1 : 0
-                        )
-                    }
+                return withUnsafeMutablePointer(to: &nanoseconds) { time in
+                    tlx_receive(
+                        socket,
+                        buffer.baseAddress,
+                        buffer.count,
+                        numbers.baseAddress!,
+                        &count,
+                        &credentials,
+                        &truncated,
+                        stamped ? time : nil,
+                        leaving ? 1 : 0
+                    )
                 }
             }
             if size != nil { descriptors = numbers[..<count].map(Descriptor.init(owning:)) }
@@ -229,7 +229,7 @@ public enum Sockets {
         guard let size else { return nil }
         let isKnown = credentials.uid != .max
         return ReceivedMessage(
-            bytes: Array(buffer.prefix(size)),
+            bytes: Array(UnsafeRawBufferPointer(rebasing: buffer[..<size])),
             descriptors: descriptors,
             sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,

@@ -53,7 +53,7 @@ final class AppChannel {
         /// No connection. The task was begun by sd_notify, and ends by sd_notify or together with the app.
         case notify
         /// A connection to an earlier torpord: the task ends unless a connection claims it within
-        /// ``AppSockets/returnTime``.
+        /// ``AppSockets/returnTime``, or its process (``AppChannel/lostOwners``) still runs.
         case lost
     }
 
@@ -64,9 +64,13 @@ final class AppChannel {
     /// Messages that were not answered yet. The first one is in flight, if it was sent.
     var queue: [Outgoing] = []
     var delegate: Delegate?
+    /// The process that was the delegate under the torpord before; nil if that is unknown.
+    var earlierDelegate: Int32?
     /// The mail that a delegate was told again after it had connected again, and how many times.
     var retold: (mail: Int64, count: Int)?
     var owners: [UInt32: TaskOwner] = [:]
+    /// The processes that began tasks over a connection to an earlier torpord, as far as they are known.
+    var lostOwners: [UInt32: Int32] = [:]
     /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process reconnects
     /// first.
     var goneTimers: [UInt64: TimerSource] = [:]

@@ -182,7 +182,7 @@ extension AppSockets {
         return first
     }
 
-    private func edgeDeadline(of app: AppRuntime) -> Deadline? {
+    func edgeDeadline(of app: AppRuntime) -> Deadline? {
         coordinator.machine(app.id).deadlines.first { deadline in
             switch deadline.kind {
             case .launch, .transition, .background, .willTerminate: true
@@ -261,6 +261,7 @@ extension AppSockets {
         recorder.traceAnswer(app, message, answer.result == .failed ? .failed : .done)
         channel.queue.removeFirst()
         channel.answeredID = first.id
+        answeredBeforeReturn(channel)
         // The end of the app may be the cause, for example if its signal ended the program that handled the mail. So
         // the mail counts as not answered, and is told to the next run.
         let isCutShort =
@@ -320,6 +321,7 @@ extension AppSockets {
             record(app)
         }
         if first.mail != nil { reply.send() }
+        if first.mail != nil, !isCutShort { supervisor.mailboxes.continueWithUntold(app) }
         // If the app's time in the background is over, the core suspends it now, before it gets further mail.
         if first.scene == nil, !first.isAwaited { deliver(.messageAnswered, to: app.id) }
         pump(app)

@@ -29,9 +29,7 @@ extension AppSockets {
     }
 
     func beginTask(_ name: String, _ reply: Reply, _ app: AppRuntime) {
-        guard TaskName.isValid(name) else {
-            return reply.fail(FieldError(field: "name", problem: "must have 1 to \(TaskName.longest) bytes"))
-        }
+        if let problem = TaskName.problem(name) { return reply.fail(FieldError(field: "name", problem: problem)) }
         do throws(RequestError) {
             let token = try begin(name, .connection(reply.connection), app)
             reply.send(["token": .int(Int64(token)), "remaining_ms": .optional(remainingMilliseconds(app))])
@@ -94,6 +92,7 @@ extension AppSockets {
     package func finish(task token: UInt32, _ app: AppRuntime) -> Bool {
         let name = coordinator.machine(app.id).tasks.first { $0.token == token }?.name ?? ""
         app.channel?.owners[token] = nil
+        app.channel?.lostOwners[token] = nil
         guard let actions = coordinator.endTask(token, of: app.id, now: loop.now) else { return false }
         trace(app, .taskEnded(UInt8(clamping: token)))
         note(app, .taskEnded, text: "ended the task \(name)")
@@ -107,6 +106,7 @@ extension AppSockets {
             // A task that was begun by sd_notify belongs to no connection, so no connection can claim it.
             guard let owner = channel.owners[token], owner != .notify else { continue }
             channel.owners[token] = .connection(connection)
+            channel.lostOwners[token] = nil
         }
     }
 }

@@ -47,9 +47,6 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// How long a delegate (the process that receives messages) or a task is kept after its connection was closed. When
     /// a process exits, the kernel closes its connection first; torpord learns of the exit within this time.
     private static let goneAfter = Duration.milliseconds(100)
-    /// How long the delegate of an app has to reconnect to a new torpord. The time while the app is suspended does not
-    /// count.
-    static let returnTime = Duration.seconds(5)
 
     /// The app's channel, which contains its message queue and its delegate. Creates the channel if it is missing.
     func channel(of app: AppRuntime) -> AppChannel {
@@ -456,12 +453,12 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     }
 
     /// Called when the delegate is gone, so that no process receives the app's messages.
-    private func detach(_ app: AppRuntime) {
+    func detach(_ app: AppRuntime, since why: String = "its connection was closed") {
         guard let channel = app.channel else { return }
         let wasSent = channel.delegate?.sent ?? 0
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
-        note(app, .attached, text: "has no delegate any more: its connection was closed")
+        note(app, .attached, text: "has no delegate any more: \(why)")
         // During a launch, keep the messages: the launch waits for the next delegate, which gets all of them.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
@@ -471,25 +468,5 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
         deliver(.delegate(attached: false), to: app.id)
         record(app)
-    }
-
-    /// Waits for the process that was the delegate under an earlier torpord to reconnect. After ``returnTime`` that
-    /// process counts as gone.
-    func expectReturn(of app: AppRuntime) {
-        guard let channel = app.channel else { return }
-        channel.returnTimer = try? loop.timer { [weak self, weak app] in
-            guard let self, let app, let channel = app.channel else { return }
-            // A suspended app cannot reconnect. The time to reconnect starts again when the app is resumed.
-            if self.coordinator.machine(app.id).state == .suspended { return }
-            channel.returnTimer = nil
-            for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }
-            if channel.delegate == nil { self.detach(app) }
-        }
-        channel.returnTimer?.arm(after: Self.returnTime)
-    }
-
-    /// Restarts the time to reconnect when the app runs again.
-    func channelResumed(_ app: AppRuntime) {
-        if app.channel?.returnTimer != nil { app.channel?.returnTimer?.arm(after: Self.returnTime) }
     }
 }

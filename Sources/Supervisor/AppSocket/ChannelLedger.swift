@@ -13,6 +13,8 @@ package struct ChannelLedger: Hashable {
         var task: BackgroundTask
         /// Whether sd_notify began the task.
         var isNotify: Bool
+        /// The process that began the task; nil if it is unknown.
+        var process: Int32?
     }
 
     /// A message that was not answered yet.
@@ -36,6 +38,8 @@ package struct ChannelLedger: Hashable {
     var tasks: [Task] = []
     package var holds: [Hold] = []
     var messages: [Told] = []
+    /// The process that the messages were sent to.
+    var delegate: Int32?
     /// The scenes inside the app.
     var scenes: [SceneEntry] = []
     /// A URL to open that an earlier version of torpord has stored; in this version URLs are mail.
@@ -63,7 +67,8 @@ package struct ChannelLedger: Hashable {
             let isWarned = task["warned"]?.boolValue ?? false
             return Task(
                 task: BackgroundTask(token: token, name: name, isWarned: isWarned),
-                isNotify: task["notify"]?.boolValue ?? false
+                isNotify: task["notify"]?.boolValue ?? false,
+                process: task["process"]?.intValue.flatMap { Int32(exactly: $0) }
             )
         }
         messages = (json["messages"]?.arrayValue ?? []).compactMap { message in
@@ -80,6 +85,7 @@ package struct ChannelLedger: Hashable {
                 sceneName: message["scene_name"]?.stringValue
             )
         }
+        delegate = json["delegate"]?.intValue.flatMap { Int32(exactly: $0) }
         scenes = (json["scenes"]?.arrayValue ?? []).compactMap { SceneEntry($0) }
     }
 
@@ -92,6 +98,7 @@ package struct ChannelLedger: Hashable {
                     [
                         "token": .int(Int64(entry.task.token)), "name": .string(entry.task.name),
                         "warned": .bool(entry.task.isWarned), "notify": .bool(entry.isNotify),
+                        "process": .optional(entry.process.map(Int64.init)),
                     ]
                 }
             ),
@@ -108,6 +115,7 @@ package struct ChannelLedger: Hashable {
                     ]
                 }
             ),
+            "delegate": .optional(delegate.map(Int64.init)),
             "scenes": .array(scenes.map(\.json)),
             "url": .optional(url),
         ]

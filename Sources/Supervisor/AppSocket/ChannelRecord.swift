@@ -8,6 +8,7 @@ import Mailbox
 import SystemPackage
 import TorporAPI
 import Varlink
+import VarlinkServer
 
 /// The message numbers of an app's channel, stored at the end of its record in the recovery file.
 package struct ChannelRecord {
@@ -74,7 +75,11 @@ extension AppSockets {
     ) -> ChannelLedger {
         var ledger = ChannelLedger(incarnation: machine.incarnation)
         ledger.tasks = machine.tasks.map { task in
-            ChannelLedger.Task(task: task, isNotify: app.channel?.owners[task.token] == .notify)
+            ChannelLedger.Task(
+                task: task,
+                isNotify: app.channel?.owners[task.token] == .notify,
+                process: process(of: task.token, app)
+            )
         }
         ledger.holds = machine.holds
         ledger.messages = messages.map { message in
@@ -88,8 +93,18 @@ extension AppSockets {
                 sceneName: message.scene.flatMap(supervisor.innerScenes.fullName)
             )
         }
+        ledger.delegate = app.channel?.delegate?.pid ?? app.channel?.earlierDelegate
         ledger.scenes = supervisor.innerScenes.ledger(of: app)
         return ledger
+    }
+
+    /// The process that a task belongs to.
+    private func process(of task: UInt32, _ app: AppRuntime) -> Int32? {
+        switch app.channel?.owners[task] {
+        case .connection(let connection): app.server?.process(of: connection)
+        case .lost: app.channel?.lostOwners[task]
+        case .notify, nil: nil
+        }
     }
 
     /// Removes the ledger file of an app that has no record in the recovery file: its tasks and messages then belong to
@@ -140,7 +155,11 @@ extension AppSockets {
         let channel = channel(of: app)
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
-        for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
+        channel.earlierDelegate = isSame ? ledger?.delegate : nil
+        for entry in tasks {
+            channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost
+            channel.lostOwners[entry.task.token] = entry.process
+        }
         // Some tasks have lost their connections. Extend the time of the tasks, so that their processes can claim them
         // before they expire.
         if channel.owners.values.contains(.lost) {

@@ -16,6 +16,8 @@ package struct TakenTokens {
     static let capacity = 4
 
     private var values: [UInt64] = []
+    /// How many of the last values are those of an earlier version, which stored odd tokens without their lowest bit.
+    private var earlier = 0
     /// Whether the app's record contains all of these tokens.
     package internal(set) var isRecorded = true
 
@@ -46,6 +48,24 @@ package struct TakenTokens {
         return max(2, token.value &* 0x9e37_79b9_7f4a_7c15 & ~1)
     }
 
+    /// Says that an earlier version has written the record from which the tokens were read. An odd token is found there
+    /// too, so that no request that is repeated after an upgrade is carried out twice; it is not told from the even
+    /// token beside it, until newer tokens take the places of those from the record.
+    mutating func areOfEarlierVersion() { earlier = values.count }
+
+    /// The position of a token among the values; nil if it is not there.
+    private func index(of token: RequestToken) -> Int? {
+        let stored = Self.stored(token)
+        if let index = values.firstIndex(where: { $0 & ~1 == stored }) { return index }
+        return values.indices.suffix(earlier).first { values[$0] & ~1 == token.value & ~1 }
+    }
+
+    private mutating func remove(_ token: RequestToken) {
+        guard let index = index(of: token) else { return }
+        if index >= values.count - earlier { earlier -= 1 }
+        values.remove(at: index)
+    }
+
     package enum Standing: Hashable {
         /// The token was never seen, or was dropped because newer ones came.
         case unknown
@@ -56,26 +76,24 @@ package struct TakenTokens {
     }
 
     package func standing(of token: RequestToken?) -> Standing {
-        guard let token else { return .unknown }
-        let stored = Self.stored(token)
-        guard let value = values.first(where: { $0 & ~1 == stored }) else { return .unknown }
-        return value & 1 == 0 ? .taken : .uncertain
+        guard let token, let index = index(of: token) else { return .unknown }
+        return values[index] & 1 == 0 ? .taken : .uncertain
     }
 
     package mutating func take(_ token: RequestToken?, isUncertain: Bool = false) {
         guard let token else { return }
-        let stored = Self.stored(token)
-        values.removeAll { $0 & ~1 == stored }
-        values.insert(stored | (isUncertain ? 1 : 0), at: 0)
+        remove(token)
+        values.insert(Self.stored(token) | (isUncertain ? 1 : 0), at: 0)
         isRecorded = false
-        if values.count > Self.capacity { values.removeLast() }
+        guard values.count > Self.capacity else { return }
+        values.removeLast()
+        earlier = max(0, earlier - 1)
     }
 
     /// Removes the token of a request that was refused and changed nothing.
     package mutating func giveBack(_ token: RequestToken?) {
         guard let token else { return }
-        let stored = Self.stored(token)
-        values.removeAll { $0 & ~1 == stored }
+        remove(token)
         isRecorded = false
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
 import EventLoop
 import EventSources
@@ -22,6 +23,8 @@ package final class Shutdown: ShellRoom {
     private(set) var isFinished = false
     /// Whether this torpord was asked to stop. A second request kills the remaining apps.
     private var isAsked = false
+    /// How many apps at the beginning of the table had no process when ``hasLivingApp()`` last looked.
+    private var passed = 0
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -38,6 +41,9 @@ package final class Shutdown: ShellRoom {
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
             note(.stopping, text: "stopping: apps keep running, and the next torpord takes them over", reason: reason)
+            if supervisor.configuration.supervisor.onExit == .leave {
+                for app in apps where machine(app).state == .suspended { app.run.tree?.stopInPlaceOfFreezing() }
+            }
             supervisor.service.stop(leavingApps: true)
             supervisor.recovery.readsConfiguration = true
             isLeaving = true
@@ -71,11 +77,21 @@ package final class Shutdown: ShellRoom {
         }
     }
 
+    /// Whether an app has a process. This is asked at each end of one of perhaps thousands of apps, so the apps that were
+    /// gone before are passed over until no other is left.
+    private func hasLivingApp() -> Bool {
+        let all = apps.all
+        while passed < all.count, !coordinator[all[passed].id].isAlive { passed += 1 }
+        if passed < all.count { return true }
+        passed = 0
+        return !coordinator.isEverythingGone
+    }
+
     /// Stops the loop once all apps, their hooks, checks and transfers have ended and protected data is locked. If an
     /// app has a persistent timer (kept across restarts), first waits until the stored timers are loaded or loading has
     /// timed out, because new timers are saved only after that.
     func finishWhenGone() {
-        guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
+        guard isFinishing, !hasLivingApp(), apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }
         let areGone = [supervisor.transfers.endAll(), supervisor.desktop.endAll(), supervisor.launcher.endChecks()]
         guard !areGone.contains(false), supervisor.protection.endAll() else { return }

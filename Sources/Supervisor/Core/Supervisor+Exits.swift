@@ -19,6 +19,7 @@ extension Supervisor {
     package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
             launcher.keepExit(of: record)
+            if launcher.hasFailedToStart(record) { return }
             return completion(record.status ?? .exited(255))
         }
         if launcher.foundEnded(record) { return }
@@ -83,8 +84,10 @@ extension Supervisor {
         // This is recorded together with the core's decision: if torpord dies before `ended`, the next one cannot tell
         // a kill from an eviction.
         if isAsleep(app), cause.isKill { (app.wasCutShort, app.wasKilledAsleep) = (true, true) }
-        deliver(.mainExited(cause), to: app.id)
-        launcher.containers.endJoined(to: app)
+        log.holdingBack {
+            deliver(.mainExited(cause), to: app.id)
+            launcher.containers.endJoined(to: app)
+        }
     }
 
     /// Watches a main process that the app has named (MAINPID). While the parent of that process lives, the parent
@@ -132,7 +135,7 @@ extension Supervisor {
             return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
-            if signal == Signal.kill, let path = app.run.tree?.cgroupPath {
+            if signal == Signal.kill, let path = app.run.tree?.cgroupPath, place.countsMemory(path) {
                 switch Cgroup.memoryShortage(path) {
                 case .ownLimit: return .memoryLimit
                 case .machine: return .outOfMemory

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
 import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 
 extension Supervisor {
     /// Manages the permissions of apps.
@@ -21,8 +22,22 @@ extension Supervisor {
             change.isReplaced = other === app
             return change
         }
-        let actions = try coordinator.reconfigure(changes, replacing: reason, now: loop.now)
+        let actions = try reconfigure(changes, replacing: reason)
         writeAhead(actions)
         engine.performWritten(actions)
+    }
+
+    /// Gives the lifecycle core the new definitions of all apps. An app that is restarted only because it requires a
+    /// replaced one keeps its state, as the replaced one does. The caller records and performs the actions.
+    package func reconfigure(
+        _ changes: [AppChange],
+        replacing reason: TerminationReason = .replaced
+    ) throws(DependencyError) -> [AppAction] {
+        let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
+        let actions = try coordinator.reconfigure(changes, replacing: reason, now: loop.now)
+        for app in apps where !ending.contains(app.id) && coordinator.endsToComeBack(app.id) {
+            app.keepsStateWhenStopped = true
+        }
+        return actions
     }
 }

@@ -312,8 +312,10 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// In memory, only this many of an app's reports (the newest) keep the stacks of the app's threads.
     private static let reportsWithThreads = 3
 
-    /// Files a termination report: in memory for clients, and in the store for later.
+    /// Files a termination report: in memory for clients, and in the store for later. Of launches in a row that were
+    /// refused for the same reason, only the first has one: ten of them would push out the reports of runs.
     package func file(_ report: Report, _ app: AppRuntime) {
+        if let last = app.reports.last, Self.isSameRefusal(last, report) { return }
         app.reports.append(report)
         if app.reports.count > 10 { app.reports.removeFirst() }
         // Stacks take most of the memory of reports. An app that hangs at every launch makes many, so only the newest
@@ -328,6 +330,13 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 json: report.jsonText
             )
         )
+    }
+
+    private static func isSameRefusal(_ one: Report, _ other: Report) -> Bool {
+        // What follows says when the app is launched again.
+        func what(_ report: Report) -> Substring? { report.text?.prefix { $0 != ";" } }
+        return one.reason == TerminationReason.launchFailed.rawValue && one.reason == other.reason && one.pid == nil
+            && other.pid == nil && one.stage == other.stage && one.errno == other.errno && what(one) == what(other)
     }
 
     private func takeReports(_ stored: Result<[StoredReport], Store.Unavailable>) {

@@ -33,11 +33,17 @@ extension Launcher {
         let names = Account.Names(app.specification)
         let state = supervisor.savedStates.stateDirectory(of: app)
         guard names != nil || StateDirectory.isForeign(state) else { return next(self) }
+        // Users inside a container have other ids outside.
+        let looksForOthers = !app.isStateDirectorySeen && app.specification.container == nil
+        app.isStateDirectorySeen = true
         read(for: app) { () throws(LaunchError) -> FoundAccount in
             var found = FoundAccount(account: try Account.find(names, known: nil))
             let owner = DataPlace.Owner(found.account)
             do throws(Errno) {
                 found.left = try StateDirectory.give(state, to: owner)
+                if found.left == nil, looksForOthers {
+                    found.left = StateDirectory.othersFiles(in: state, than: owner)
+                }
             } catch {
                 found.trouble = "has no state directory: cannot give \(state) to \(owner.name) (\(error))"
             }

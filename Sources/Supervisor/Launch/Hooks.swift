@@ -24,6 +24,8 @@ final class HookRun {
     var timerError: Errno?
     /// The commands that continue if torpord is replaced; nil for commands that end with their torpord.
     var kind: OutlivingCommand.Kind?
+    /// The pid of the running command, if an earlier torpord has launched it; nil for any other.
+    var taken: Int32?
     /// How many of the commands were begun before the one that runs next.
     var begun = 0
     /// Called when the running command is killed, at its deadline for example: a command that hangs in the kernel ends
@@ -78,7 +80,10 @@ extension Launcher {
         let run = HookRun(names: names, hooks, completion)
         run.kind = kind
         app.hooks = run
-        if let found { resume(app, run, found) } else { nextHook(app, run) }
+        if let found { return resume(app, run, found) }
+        // The next torpord must know when this run of the app has begun, to find out what is left of a deadline.
+        record(app)
+        nextHook(app, run)
     }
 
     /// Runs one command, even if other commands run for the app. `completion` gets nil, or a sentence if the command
@@ -129,7 +134,7 @@ extension Launcher {
     /// Called when the running command has ended, or could not be run.
     func ended(_ app: AppRuntime, _ run: HookRun, _ status: Result<ExitStatus, LaunchError>) {
         run.timer?.cancel()
-        run.current = nil
+        (run.current, run.taken) = (nil, nil)
         guard !run.isOver else { return }
         let name = run.program
         switch status {

@@ -183,13 +183,19 @@ extension Launcher {
         let owner = (uid: user?.uid ?? Users.effectiveUID, gid: user?.gid ?? Users.effectiveGID)
         app.server?.owner = owner
         app.capture?.owner = owner
-        for path in [app.notifySocket?.path, app.capture?.fifoPath, app.server?.path].compactMap({ $0 }) {
+        // At most launches they belong to this user already: this torpord has made them for the user, or looked.
+        let code = UInt64(owner.uid) << 32 | UInt64(owner.gid)
+        guard nodeOwners[app.id] != code else { return }
+        let paths = [app.notifySocket?.path, app.capture?.fifoPath, app.server?.path].compactMap { $0 }
+        if !paths.isEmpty { nodeOwners[app.id] = code }
+        for path in paths {
             do throws(Errno) {
                 let there = try File.status(path)
                 if there.uid != owner.uid || there.gid != owner.gid {
                     try File.setOwner(path, uid: owner.uid, gid: owner.gid)
                 }
             } catch {
+                nodeOwners[app.id] = nil
                 log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
             }
         }

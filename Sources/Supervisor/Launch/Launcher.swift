@@ -36,6 +36,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
     /// The trials of bundles whose launch has failed: launches from these bundles wait for the outcome of the trial.
     var trials: [String: BundleTrial] = [:]
+    /// The user and group, for each app that was launched again, to whom its sockets and its FIFO belong for certain.
+    var nodeOwners: [AppID: UInt64] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -61,7 +63,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         trialEnded(app, ending)
     }
 
-    package func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) { nodeOwners[app.id] = nil }
 
     package func launch(_ app: AppRuntime, _ order: LaunchOrder) {
         let (found, begun, hasAccount) = (app.run.foundCommand, app.run.launchedAt, app.run.hasAccount)
@@ -69,6 +71,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.run.foundCommand = found
         app.run.launchedAt = found == nil ? now : begun ?? now
         if found != nil, hasAccount { app.run.hasAccount = true }
+        app.lastLaunched = nil
         app.wasCutShort = nil
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
@@ -298,8 +301,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             if isFresh { app.run.tree?.born = Self.birthScore(app, order) }
             trace(app, .executed)
             supervisor.shares.watchMemory(app)
-            note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
-            deliver(.launched, to: app.id)
+            log.holdingBack {
+                note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
+                deliver(.launched, to: app.id)
+            }
             forgetCommands(of: app)
             startProbe(app)
         case .failure(let failure):

@@ -41,6 +41,7 @@ extension Mailboxes {
 
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         if to == .active { launchedWithURL(app) }
+        if to == .suspended { wakeForUntold(app) }
     }
 
     /// Counts the URL in the arguments of the app's launch as opened, because the app is ready or has exited

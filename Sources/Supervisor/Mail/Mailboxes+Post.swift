@@ -89,6 +89,9 @@ extension Mailboxes {
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
         switch app.tokens.standing(of: request.token) {
         case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
+        // An import that is repeated posts more messages again than the app has tokens.
+        case .unknown where isWaiting(request.token, app):
+            return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
         case .uncertain:
             throw .failed(
                 "torpord was replaced while it took the message, which may or may not be queued: "
@@ -102,6 +105,7 @@ extension Mailboxes {
         }
         var draft = try draft(request, as: message, from: sender, for: app)
         draft.isOfOtherApp = source.map { $0 !== app } ?? false
+        draft.token = request.token?.value
         let rule = rule(for: request.topic, app) ?? TopicRule()
         if rule.refresh {
             let change = gather([request.topic], of: app, from: sender)
@@ -169,8 +173,7 @@ extension Mailboxes {
             throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
         if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), message != .openURL {
-            let problem = "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
-            throw .invalid(FieldError(field: "topic", problem: problem))
+            throw .invalid(FieldError(field: "topic", problem: Self.isReserved))
         }
         if let key = request.key, key.utf8.count > TopicRule.longestName {
             throw .invalid(FieldError(field: "key", problem: "has at most \(TopicRule.longestName) bytes"))
@@ -233,6 +236,10 @@ extension Mailboxes {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
         }
+        // A subscription that an earlier version took can still be ended.
+        if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), !request.end {
+            throw FieldError(field: "topic", problem: Self.isReserved)
+        }
         let key = StoredSubscription.Key(app: app.name, topic: request.topic)
         if request.end {
             app.subscriptions?[request.topic] = nil
@@ -249,6 +256,9 @@ extension Mailboxes {
         let text = String(wire: rule.json.serialised())
         host.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
     }
+
+    private static let isReserved =
+        "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
 
     /// The most topics that an app may subscribe to.
     private static let mostSubscriptions = 256
@@ -282,6 +292,10 @@ extension Mailboxes {
         if request.take { chosen = Array(chosen.prefix(listed.count)) }
         if request.take || !request.drop.isEmpty {
             for mail in chosen { acknowledged(mail.id, by: app) }
+            // A later import of the same document posts them again.
+            let tokens = chosen.compactMap { Self.token(of: $0) }
+            for token in tokens { app.tokens.giveBack(token) }
+            if !tokens.isEmpty { record(app) }
             if !chosen.isEmpty {
                 let word = request.take ? "taken out of" : "dropped from"
                 let what = chosen.count == 1 ? "a message about \(chosen[0].draft.topic)" : "\(chosen.count) messages"
@@ -302,6 +316,16 @@ extension Mailboxes {
         status.unhandled = Int64(unhandled.count(of: app))
         status.hasMore = listed.count < all.count
         return status
+    }
+
+    /// Whether a message waits that a request with this token has posted.
+    private func isWaiting(_ token: RequestToken?, _ app: AppRuntime) -> Bool {
+        guard let token else { return false }
+        return waiting(for: app).contains { $0.draft.token == token.value }
+    }
+
+    private static func token(of mail: Mail) -> RequestToken? {
+        mail.draft.token.flatMap { RequestToken(text: String($0, radix: 16)) }
     }
 
     /// The first pieces of mail, as many as fit into a reply.

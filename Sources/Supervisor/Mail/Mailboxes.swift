@@ -2,6 +2,7 @@
 
 import Configuration
 package import Engine
+import EventLoop
 import EventSources
 import Lifecycle
 import Linux
@@ -355,6 +356,27 @@ package final class Mailboxes: Room, LifecycleObserver {
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
         guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
         haveWoken(host.wake(app, for: first), app)
+    }
+
+    /// Called when a delegate has answered mail. If mail that wakes the app is next, the app gets time for it, as if it
+    /// had just come: when it came, the app was awake, so it has woken nobody.
+    func continueWithUntold(_ app: AppRuntime) {
+        if let next = untold(app) { _ = host.wake(app, for: next) }
+    }
+
+    /// Called when the app was suspended. If mail that wakes the app was not told to its delegate before, wakes it.
+    func wakeForUntold(_ app: AppRuntime) {
+        guard untold(app) != nil else { return }
+        loop.later { [weak self, weak app] in
+            guard let self, let app, machine(app).state == .suspended, let next = untold(app) else { return }
+            haveWoken(host.wake(app, for: next), app)
+        }
+    }
+
+    /// The first mail that wakes the app into the background and that its delegate was not told.
+    private func untold(_ app: AppRuntime) -> Mail? {
+        guard isLoaded, let box = boxes[app.id], host.hearsByChannel(app.id) else { return nil }
+        return Self.inOrder(box.items).first { $0.draft.wake == .background && !$0.isInFlight }
     }
 
     /// Called when the app was removed for good. The store itself removes all mail of the app at once.

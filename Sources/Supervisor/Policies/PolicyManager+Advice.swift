@@ -118,9 +118,13 @@ extension PolicyManager: PolicyChainDelegate {
         let what = goal == .notRunning ? "is ended" : "is sent to \(goal.rawValue)"
         let endsIt = goal == .notRunning && !decision.onlyAdvises
         if endsIt { app.isEndedByPolicy = true }
-        let before = supervisor.coordinator.machine(app.id).goal
+        let (machine, lastAdvice) = (supervisor.coordinator.machine(app.id), app.lastAdvice)
+        let before = machine.goal
+        // Set before callers learn of the new goal.
+        if !decision.onlyAdvises { app.lastAdvice = (decision.policy, machine.goalGeneration) }
         let outcome = follow(.goal(goal), app, decision, what)
         if endsIt, outcome != .taken { app.isEndedByPolicy = nil }
+        if outcome != .taken { app.lastAdvice = lastAdvice }
         if outcome == .taken {
             damping.sent(app.id, goal: decision.advice.value, now: now)
             sent(app, from: before, to: goal, by: decision.policy)

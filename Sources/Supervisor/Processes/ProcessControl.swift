@@ -22,15 +22,16 @@ package final class ProcessControl: ShellRoom {
     func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
         guard let tree = app.run.tree else { return }
         if machine(app).transition == .terminating, tree.isDeaf(to: number) { return endDeaf(app, number, tree) }
-        if toAll, !tree.isContainer, let crowd = tree.crowd {
-            return signalCrowd(app, tree, [number], crowd[...], 0) { [weak self, weak app] count in
+        let pids = toAll && !tree.isContainer ? tree.pidsOfCgroup() : nil
+        if let pids, tree.isCrowd(pids) {
+            return signalCrowd(app, tree, [number], pids[...], 0) { [weak self, weak app] count in
                 guard let self, let app else { return }
                 self.trace(app, .signalled(number))
                 self.note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) processes")
             }
         }
         do throws(Errno) {
-            let count = try tree.signal(number, toAll: toAll)
+            let count = try tree.signal(number, toAll: toAll, read: pids)
             trace(app, .signalled(number))
             note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
         } catch {
@@ -43,10 +44,11 @@ package final class ProcessControl: ShellRoom {
     /// grace without saving anything.
     func continueToEnd(_ app: AppRuntime) {
         guard let tree = app.run.tree, (try? ProcFS.stat(tree.addressee.pid))?.state == "T" else { return }
-        if !tree.isContainer, let crowd = tree.crowd {
-            return signalCrowd(app, tree, [Signal.continue], crowd[...], 0) { _ in }
+        let pids = tree.isContainer ? nil : tree.pidsOfCgroup()
+        if let pids, tree.isCrowd(pids) {
+            return signalCrowd(app, tree, [Signal.continue], pids[...], 0) { _ in }
         }
-        _ = try? tree.signal(Signal.continue, toAll: true)
+        _ = try? tree.signal(Signal.continue, toAll: true, read: pids)
     }
 
     /// Sends signals to an app that has very many processes, to a portion of them in each turn of the event loop, as long
@@ -158,7 +160,7 @@ package final class ProcessControl: ShellRoom {
         let isFreezer = app.specification.suspendWith == .freezer
         let pids = isFreezer ? nil : read ?? app.run.tree?.pidsOfCgroup()
         // Stopping very many processes one by one would hold up the event loop for seconds, so freeze them.
-        if let tree = app.run.tree, tree.cgroupPath != nil, isFreezer || pids?.count ?? 0 > tree.mostAtOnce {
+        if let tree = app.run.tree, tree.cgroupPath != nil, isFreezer || tree.isCrowd(pids) {
             do throws(Errno) {
                 try tree.freeze()
                 app.run.freezes = true
@@ -277,13 +279,14 @@ package final class ProcessControl: ShellRoom {
         }
         supervisor.shares.raiseToEnd(app)
         let number = supervisor.launcher.containers.stopSignal(of: app)
-        if !tree.isContainer, let crowd = tree.crowd {
-            app.run.remains = crowd.count
+        let pids = tree.isContainer ? nil : tree.pidsOfCgroup()
+        if let pids, tree.isCrowd(pids) {
+            app.run.remains = pids.count
             _ = try? tree.thaw()
-            signalCrowd(app, tree, [number, Signal.continue], crowd[...], 0) { _ in }
+            signalCrowd(app, tree, [number, Signal.continue], pids[...], 0) { _ in }
             return sweep(app)
         }
-        app.run.remains = try? tree.signal(number, toAll: true)
+        app.run.remains = try? tree.signal(number, toAll: true, read: pids)
         try? tree.continue()
         sweep(app)
     }

@@ -46,6 +46,12 @@ struct OutlivingCommand: Hashable {
         Self.flag | (kind == .afterStop ? Self.afterStop : 0) | UInt32(index) << Self.indexShift | incarnation
     }
 
+    /// What is left of the deadline of a command that runs. The kernel knows when the command was started, but counts
+    /// the machine's sleep in `age`; `runAge`, the time since the launch of the app, does not.
+    static func rest(of deadline: Duration, age: Duration, runAge: Duration?) -> Duration {
+        max(.zero, deadline - min(age, runAge ?? age))
+    }
+
     /// Whether the app is where commands of this kind run, in the same incarnation.
     func belongs(to machine: AppMachine) -> Bool {
         guard machine.isAlive, machine.incarnation & Self.incarnationMask == incarnation else { return false }
@@ -129,6 +135,7 @@ extension Launcher {
         if let result = found.result { return ended(app, run, result) }
         guard let process = found.process else { return nextHook(app, run) }
         run.current = process.pidfd
+        run.taken = process.pid
         helpers[process.pid] = { [weak self] status in
             self?.endRemains(of: process)
             self?.ended(app, run, .success(status))
@@ -136,7 +143,23 @@ extension Launcher {
         guard let deadline = hook.deadline else { return }
         run.timer = deadlineTimer(app, run, deadline)
         // What is left of its time, as the kernel knows when it was started.
-        run.timer?.arm(after: max(.zero, deadline - (Clock.boot() - Clock.duration(ticks: process.startTime))))
+        run.timer?.arm(
+            after: OutlivingCommand.rest(
+                of: deadline,
+                age: Clock.boot() - Clock.duration(ticks: process.startTime),
+                runAge: app.run.launchedAt.map { now - $0 }
+            )
+        )
+    }
+
+    /// Handles the exit of a command that was taken over and never executed its program. Returns whether the record is
+    /// of such a command.
+    func hasFailedToStart(_ record: ExitRecord) -> Bool {
+        guard let failure = record.launchFailure, OutlivingCommand(number: record.incarnation) != nil,
+            let id = coordinator.id(of: record.app), let run = apps[id].hooks, run.taken == record.pid
+        else { return false }
+        ended(apps[id], run, .failure(LaunchError(failure.description)))
+        return true
     }
 
     /// Handles the exit of a command that an earlier torpord has launched, and that nothing waits for yet. Returns

@@ -34,6 +34,12 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 4 : flags & ~4 }
     }
 
+    /// Whether the records have odd tokens in the form of this version (``TakenTokens``).
+    var hasWholeTokens: Bool {
+        get { flags & 128 != 0 }
+        set { flags = newValue ? flags | 128 : flags & ~128 }
+    }
+
     /// Whether the runtime directory is being repaired. If torpord dies during the repair, the next torpord must check
     /// all files in it.
     var isBeingRepaired: Bool {

@@ -195,7 +195,10 @@ package final class RuntimeDirectory {
 
     /// Removes the files of this supervisor. Logs and saved state are kept.
     package func remove(apps directories: [String]) {
-        for directory in directories { try? File.removeTree(directory) }
+        // Most of them are empty by now: whether one is, rmdir(2) tells with one system call.
+        for directory in directories where (try? File.removeDirectory(directory)) == nil {
+            try? File.removeTree(directory)
+        }
         try? File.removeDirectory(apps)
         let files = [
             recovery, batch, journal, configuration, policyMarks, path + "/lock", path + "/lock.new",

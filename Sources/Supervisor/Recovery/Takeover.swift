@@ -167,6 +167,7 @@ final class Takeover: ShellRoom {
         // If an earlier torpord died early in its shutdown, it has ended only some of the apps: end the others too.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
+        supervisor.recovery.hasWholeTokens = true
         noteCgroupPlace()
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
@@ -195,6 +196,7 @@ final class Takeover: ShellRoom {
     ) -> Unfinished? {
         let machine = coordinator.machine(app.id)
         record.restore(app)
+        if !supervisor.recovery.hasWholeTokens { app.tokens.areOfEarlierVersion() }
         app.announced = machine.transition
         app.lastState = machine.state
         guard machine.isAlive else { return nil }

@@ -43,9 +43,10 @@ final class Reports: ShellRoom {
     /// `looking`, also samples the stacks of an app that hangs, which takes some ten milliseconds; during that time
     /// ``Incarnation/stackSampler`` is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
-        guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
-            let reason = coordinator.machine(app.id).endingReason
-        else { return }
+        guard app.run.crashSnapshot == nil, let tree = app.run.tree, let reason = coordinator[app.id].endingReason
+        else {
+            return
+        }
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
@@ -55,6 +56,7 @@ final class Reports: ShellRoom {
             .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
         }
+        guard !tree.mainHasEnded else { return }
         app.run.crashSnapshot = CrashSnapshot(of: tree)
         supervisor.lockWatch.rememberLocks(app)
         guard looking, isStuck, looks < StackSampler.most else { return }
@@ -242,7 +244,9 @@ final class Reports: ShellRoom {
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
-        if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
+        if let path = app.run.tree?.cgroupPath, supervisor.place.countsMemory(path),
+            let peak = Cgroup.number(path, "memory.peak")
+        {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
         // Without a cgroup, the kernel's value is for a single process, so the memory that torpord has measured for all

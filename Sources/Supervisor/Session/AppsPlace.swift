@@ -48,6 +48,13 @@ package final class AppsPlace: ShellRoom {
         }
     }
 
+    /// Whether the kernel may count the memory of the app's cgroup at `path`. It does not in the place that torpord has
+    /// chosen, if this one has no memory controller: then the files that tell of memory are missing.
+    func countsMemory(_ path: String) -> Bool {
+        guard !supervisor.processes.countsMemory, let cgroups else { return true }
+        return !path.hasPrefix(cgroups.base + "/")
+    }
+
     /// Makes the systemd scope again after it was stopped. The stop has ended all apps in it.
     func repairScope() {
         guard let manager, let scope, !File.exists(scope.path) else { return }

@@ -38,9 +38,12 @@ extension StateDocument {
 
     /// Sends the state and the mail to the app's supervisor, which stores them for the app.
     func give(to manager: Manager) throws(Failure) {
-        try Failure.of { () throws(DocumentFault) in
+        let repeated = try Failure.of { () throws(DocumentFault) in
             try give { request throws(DocumentFault) in try Self.call(request, manager) }
         }
+        guard repeated > 0 else { return }
+        let which = repeated == 1 ? "a message of it waits" : "\(repeated) messages of it wait"
+        Complaint.say("\(which) since an earlier import, and \(repeated == 1 ? "is" : "are") not posted again", .remark)
     }
 
     private static func call(_ request: ManagerRequest, _ manager: Manager) throws(DocumentFault) -> JSON {

@@ -152,9 +152,20 @@ struct Check: ParsableCommand {
         let names = configuration.apps.filter { app in
             app.maySleep && !app.isWokenByEvents && !required.contains(app.name)
         }.map(\.name)
-        guard !names.isEmpty else { return "" }
-        return "  \(names.joined(separator: ", ")): never suspended by the policy server, since no event would wake "
-            + "\(names.count == 1 ? "it" : "them") (wake_on_connect, sockets, timers: ‘torpor help policies’)\n"
+        var text = ""
+        if !names.isEmpty {
+            text +=
+                "  \(names.joined(separator: ", ")): never suspended by the policy server, since no event would wake "
+                + "\(names.count == 1 ? "it" : "them") (wake_on_connect, sockets, timers: ‘torpor help policies’)\n"
+        }
+        for app in configuration.apps where app.maySleep && !app.isWokenByEvents && required.contains(app.name) {
+            let users = configuration.apps.filter { $0.requires.contains(app.name) }.map(\.name)
+            text +=
+                "  \(app.name): suspended by the policy server while no app runs that requires it "
+                + "(\(users.joined(separator: ", "))), unless it listens: no event would wake it. If it has work of its "
+                + "own then, name it in protect of [policies.server.options]\n"
+        }
+        return text
     }
 
     private static func sentence(_ schedule: RestartSchedule) -> String {

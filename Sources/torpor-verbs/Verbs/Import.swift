@@ -262,7 +262,13 @@ enum ImportFiles {
                 // A file in a folder with the set-group-ID bit gets the group of the folder (inode(7)).
                 let status = try? File.status(folder)
                 let gid = status.flatMap { $0.mode & 0o2000 == 0 ? nil : $0.gid } ?? Users.effectiveGID
-                return try File.write(path, text, mode: readers.mode(in: isLink ? "/" : folder, gid: gid))
+                do throws(Errno) {
+                    return try File.write(path, text, mode: readers.mode(in: isLink ? "/" : folder, gid: gid))
+                } catch {
+                    // A part of the file would be taken for all of it, and the next try would be refused.
+                    if !isLink { try? File.remove(path) }
+                    throw error
+                }
             }
             guard old.kind == .regular else { return try File.write(path, text) }
             let real = try File.realPath(path)

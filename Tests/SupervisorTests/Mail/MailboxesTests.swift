@@ -253,6 +253,17 @@ import Varlink
         #expect(try mail.stored().subscriptions.isEmpty)
     }
 
+    @Test("An app does not subscribe to the supervisor's own topics, but can end what an earlier version took")
+    func ownTopics() throws {
+        let mail = try FakeMail()
+        var request = SubscribeRequest(topic: "torpor.url")
+        let error = try #require(throws: FieldError.self) { try mail.boxes.subscribe(request, mail.web) }
+        #expect("\(error)".contains("topics that begin with torpor. are the supervisor's own"), "\(error)")
+        #expect(mail.web.subscriptions == nil)
+        request.end = true
+        try mail.boxes.subscribe(request, mail.web)
+    }
+
     @Test("An app asks for 256 topics at most, and may change those that it has") func mostTopics() throws {
         let mail = try FakeMail()
         for number in 0..<256 { try mail.boxes.subscribe(SubscribeRequest(topic: "t\(number)"), mail.web) }

@@ -103,6 +103,56 @@ import Varlink
         }
     }
 
+    private static let urgent =
+        Delegates.head + "topics = { orders = { urgent = true } }\nevent_time = \"100ms\"\n"
+
+    @Test("Urgent messages that come while it works longer than its event_time are told before it sleeps")
+    func busy() throws {
+        try withDaemon(Self.urgent, files: Delegates.files("didReceiveEvent=later(0.3)")) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            try daemon.post("orders", .int(1))
+            try daemon.waitForMessage("didReceiveEvent")
+            for number in 2...4 { try daemon.post("orders", .int(Int64(number))) }
+            try daemon.eventually("it was told all") { try daemon.told() == [.int(1), .int(2), .int(3), .int(4)] }
+            try daemon.waitFor("web", "suspended")
+            #expect(try daemon.mailbox().mail.isEmpty)
+        }
+    }
+
+    @Test("An app that a user suspends while an urgent message waits behind another is woken for it")
+    func suspendedWhileBusy() throws {
+        try withDaemon(Self.urgent, files: Delegates.files("didReceiveEvent=hold")) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.post("orders", .int(1))
+            let first = try daemon.waitForMessage("didReceiveEvent")
+            try daemon.post("orders", .int(2))
+            _ = try daemon.verb(.suspend, "web") { $0.wait = false }
+            try daemon.ask("d.answer(\(first.id ?? 0))")
+            try daemon.eventually("it was told both") { try daemon.told() == [.int(1), .int(2)] }
+        }
+    }
+
+    @Test("A delegate that works for long while torpord is replaced keeps its message and its time")
+    func replaced() throws {
+        let toml = Self.urgent.replacingOccurrences(of: "100ms", with: "1s")
+        try withDaemon(toml, files: Delegates.files("didReceiveEvent=later(7)")) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            try daemon.post("orders", .int(1))
+            try daemon.waitForMessage("didReceiveEvent")
+            let old = try daemon.torpord()
+            kill(old, SIGKILL)
+            try daemon.eventually("another torpord runs") { (try? daemon.torpord()).map { $0 != old } ?? false }
+            try daemon.waitUntilItAnswers()
+            try daemon.waitForEvent("web", "answered didReceiveEvent")
+            try daemon.waitFor("web", "suspended")
+            #expect(try daemon.told() == [.int(1)])
+            let texts = try daemon.events("web").map(\.text)
+            #expect(!texts.contains { $0.hasPrefix("has no delegate any more") }, "\(texts)")
+        }
+    }
+
     @Test("A program that is told by a signal before it has a handler ends, and its history says which message it was")
     func early() throws {
         let program = "from tp import *\nnotify('READY=1')\ntime.sleep(1000)\n"

@@ -329,6 +329,54 @@ import Varlink
         }
     }
 
+    @Test("mail is imported whole or not at all, and not twice while it waits")
+    func mail() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            topics = { "*" = "all" }
+
+            """
+        try withDaemon(toml) { daemon in
+            for number in 1...8 as ClosedRange<Int64> { try daemon.post("news", .int(number)) }
+            // Equal messages are two.
+            for _ in 1...2 { try daemon.post("tick", .null) }
+            try daemon.plant("theirs")
+            let file = daemon.directory + "/web.state"
+            #expect(try Self.torpor(daemon, "state", "export", "web", "-o", file).code == 0)
+            let all = try daemon.mailbox("web").mail.map { "\($0.topic) \($0.payload)" }
+            #expect(all.count == 10)
+            func empty() throws {
+                _ = try Self.torpor(daemon, "mailbox", "web", "--take")
+                #expect(try daemon.mailbox("web").mail.isEmpty)
+            }
+            func imported() throws -> (code: Int32, output: String) {
+                try Self.torpor(daemon, "state", "import", "web", file)
+            }
+            try empty()
+            try daemon.plant("own")
+            for limit in ["mailbox_limit = 9\n", "mailbox_size = \"600B\"\n"] {
+                try daemon.apply(toml + limit)
+                let refusal = try imported()
+                #expect(refusal.code == 1 && refusal.output.contains("so nothing was imported"), "\(refusal)")
+                #expect(try daemon.mailbox("web").mail.isEmpty)
+                #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "own")
+            }
+            try daemon.apply(toml + "mailbox_limit = 10\n")
+            let first = try imported()
+            #expect(first.code == 0 && first.output.isEmpty, "\(first)")
+            let again = try imported()
+            #expect(again.code == 0 && again.output.contains("10 messages of it wait since an earlier import"))
+            #expect(try daemon.mailbox("web").mail.map { "\($0.topic) \($0.payload)" } == all)
+            #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "theirs")
+            // What was taken out is imported again, each of it.
+            try empty()
+            #expect(try imported().code == 0)
+            #expect(try daemon.mailbox("web").mail.map { "\($0.topic) \($0.payload)" } == all)
+        }
+    }
+
     @Test("the details of an exit say what comes next")
     func next() throws {
         let toml = """

@@ -116,6 +116,46 @@ import TorporAPI
         }
     }
 
+    @Test("of an app that requires one that has failed clients are refused, until both are started")
+    func missing() throws {
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.base]
+            exec = ["/bin/sh", "-c", "test -e @D/good && exec /usr/bin/python3 -S @D/base.py; exit 3"]
+            ready = "notify"
+            restart = "on-failure"
+            restart_backoff = { initial = "0s", limit = 1 }
+            launch = "on-demand"
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/server.py"]
+            requires = ["base"]
+            launch = "on-demand"
+            sockets = [{ stream = "127.0.0.1:\(port)" }]
+            """
+        var files = SocketServer.files
+        files["base.py"] = "from tp import *\nnotify('READY=1')\nwait()\n"
+        try withDaemon(toml, files: files) { daemon in
+            let waiting = try daemon.connection(port, sending: "x")
+            try daemon.eventually("it was given up") { try daemon.summary("base").failed }
+            try daemon.eventually("the connection is ended") {
+                Descriptor.readiness(waiting.raw).contains(.hangup)
+            }
+            let why = "no longer listens at 127.0.0.1:\(port), since base, which it requires, has failed"
+            try daemon.waitForEvent("web", why)
+            let status = try daemon.status("web")
+            #expect(status.wokenBy.isEmpty)
+            let words = "connections to 127.0.0.1:\(port) (it requires base, which has failed)"
+            #expect(status.notWokenBy.contains(words), "\(status.notWokenBy)")
+            try daemon.replaceTorpord()
+            #expect(throws: (any Error).self) { _ = try daemon.connection(port, sending: "x") }
+            #expect(try daemon.status("web").sockets.first?.trouble?.contains("torpor start web") == true)
+
+            daemon.touch("good")
+            try daemon.done(.start, "web")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
     @Test("who suspends an app for which something waits is told so, not that it could not be stopped")
     func suspendedAndWoken() throws {
         let port = try TestAddress.port()
@@ -255,7 +295,7 @@ import TorporAPI
         try withDaemon(app(""), files: ["web.py": program]) { daemon in
             try daemon.waitForRecord("web", "bound")
             let lines = try daemon.apply(app("sockets = [{ stream = \"\(TestAddress.host):\(port)\" }]")).lines
-            let own = "if web itself listens there, since it was launched without this socket, ‘torpor restart web’"
+            let own = "if web itself listens there, ‘torpor restart web’ gives it over"
             #expect(lines.first?.contains("sockets") == true, "\(lines)")
             try daemon.waitForEvent("web", own)
             try daemon.done(.restart, "web")

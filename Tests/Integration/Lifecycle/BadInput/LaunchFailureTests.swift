@@ -44,6 +44,28 @@ import TorporAPI
         try failing(#"exec = ["/nonexistent/program"]"#, expecting: ["/nonexistent/program", "No such file"])
     }
 
+    @Test("Launches in a row that fail for the same reason have one report, so that reports of runs stay")
+    func again() throws {
+        let toml = """
+            [apps.bad]
+            exec = ["@D/program"]
+            launch = "on-demand"
+            restart = "never"
+            """
+        try withDaemon(toml) { daemon throws in
+            try File.write(daemon.directory + "/program", "#!/bin/sh\nexit 7\n", mode: 0o755)
+            _ = try daemon.verb(.start, "bad")
+            try daemon.eventually("its end has a report") { try daemon.reports("bad").count == 1 }
+            try File.remove(daemon.directory + "/program")
+            for _ in 1...3 { #expect(try daemon.verb(.start, "bad").error == "launch-failed") }
+            #expect(try daemon.reports("bad").map(\.reason) == ["launch-failed", "exit-failure"])
+            try File.write(daemon.directory + "/program", "not a script", mode: 0o755)
+            #expect(try daemon.verb(.start, "bad").error == "launch-failed")
+            let reasons = try daemon.reports("bad").map(\.reason)
+            #expect(reasons == ["launch-failed", "launch-failed", "exit-failure"], "another reason has its own")
+        }
+    }
+
     @Test("A script whose interpreter is missing, or that names none")
     func scripts() throws {
         try failing(

@@ -86,7 +86,9 @@ import Varlink
             try daemon.ask("d.end(\(token))")
             #expect(try daemon.ask("d.attempt('EndTask', token=\(token))").stringValue == "UnknownTask")
             #expect(try daemon.ask("d.attempt('EndTask', token=-3)").stringValue == "UnknownTask")
-            #expect(try daemon.ask("d.attempt('BeginTask', name='')").stringValue == "InvalidParameter")
+            for name in ["''", "'up\\nload'", "'\\x1b[2J'"] {
+                #expect(try daemon.ask("d.attempt('BeginTask', name=\(name))").stringValue == "InvalidParameter")
+            }
         }
     }
 
@@ -128,6 +130,21 @@ import Varlink
                 try daemon.heard().filter { $0.what == "attached" }.count == 2
             }
             #expect(try daemon.ask("len(d.call('State')['tasks'])").intValue == 1)
+            try daemon.ask("d.end(1)")
+            try daemon.eventually("the task is ended") { try daemon.summary("web").holds.isEmpty }
+        }
+    }
+
+    @Test("a task goes on while its process works and has not noticed that torpord was replaced")
+    func unnoticed() throws {
+        try withRecovery(Delegates.head, files: Delegates.files("reconnect=False"), loss: .killed) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.ask("d.begin('upload')")
+            try daemon.done(.background, "web")
+            try daemon.lose(.killed)
+            // The delegate is missed at the time at which the task ended before.
+            try daemon.waitForEvent("web", "has no delegate any more: it has not connected to this torpord")
+            #expect(try daemon.summary("web").holds == ["the task upload"])
             try daemon.ask("d.end(1)")
             try daemon.eventually("the task is ended") { try daemon.summary("web").holds.isEmpty }
         }

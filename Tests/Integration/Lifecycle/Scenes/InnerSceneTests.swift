@@ -407,13 +407,22 @@ import Varlink
         }
     }
 
-    @Test("A stop and a foreground bring back those that were in the foreground last")
-    func comeBack() throws {
+    @Test(
+        "A stop and a foreground or start bring back those that were in the foreground last",
+        arguments: [Verb.foreground, .start]
+    )
+    func comeBack(by verb: Verb) throws {
         try Self.with { daemon throws in
             try Self.open(daemon, "ann", "bob", "cid")
             try daemon.done(.background, "desk@bob")
             try daemon.done(.stop, "desk")
-            try daemon.done(.foreground, "desk")
+            if verb == .start {
+                // Into the background nothing comes back, and what was in the foreground is remembered all the same.
+                try daemon.done(.start, "desk") { $0.background = true }
+                #expect(try Self.states(daemon).values.allSatisfy { $0 == SceneInfo.unattached })
+                try daemon.done(.stop, "desk")
+            }
+            try daemon.done(verb, "desk")
             try Self.wait(daemon, ["ann": "active", "bob": SceneInfo.unattached, "cid": "active"])
             // Its app ends while it saves: that is told.
             try daemon.done(.background, "desk")

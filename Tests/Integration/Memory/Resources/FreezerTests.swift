@@ -126,4 +126,40 @@ import TorporAPI
             #expect(!File.exists(cgroup))
         }
     }
+
+    @Test("A torpord that leaves its apps leaves none frozen, since nothing could end it: it is stopped by a signal")
+    func left() throws {
+        let toml = "on_exit = \"leave\"\n" + Self.toml
+        let daemon = try Daemon(toml, files: ["app.py": Self.program], nested: true)
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("a", "active")
+        if let cgroup = try daemon.status("a").cgroup {
+            try daemon.eventually("it is up") { !daemon.records("a").isEmpty }
+            let pid = try daemon.process(of: "a")
+            try daemon.done(.suspend, "a")
+            #expect(try Cgroup.events(cgroup).frozen)
+            let count = daemon.records("a").count
+            kill(try daemon.livingKeeper(), SIGTERM)
+            try daemon.eventually("keeper and torpord are gone") {
+                let look = Census(folder: daemon.directory).look()
+                return look.keepers.isEmpty && look.torpords.isEmpty
+            }
+            try daemon.eventually("it is stopped, and not frozen") {
+                Truth.isStopped(pid) && !Cgroup.isFreezeWanted(cgroup)
+            }
+            #expect(daemon.records("a").count == count)
+            // The next torpord finds it asleep, and wakes it.
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            #expect(try daemon.summary("a").state == "suspended" && Truth.isStopped(pid))
+            try daemon.done(.resume, "a")
+            #expect(!Truth.isStopped(pid))
+            #expect(try !daemon.events("a").contains { $0.text.contains("was resumed by another process") })
+        } else {
+            print("skipped: no cgroups here")
+        }
+        try daemon.configure(Self.toml)
+        try daemon.apply()
+        try daemon.endEverything()
+    }
 }

@@ -292,12 +292,45 @@ import Varlink
         }
     }
 
+    @Test("--restart launches what is down for a change that an earlier apply brought, but not what a user stopped")
+    func mendedBefore() throws {
+        func toml(_ exec: String, _ keys: String = "") -> String {
+            "[apps.web]\nexec = \(exec)\nrestart = \"never\"\n\(keys)"
+        }
+        let (broken, mended) = ("[\"/bin/sh\", \"-c\", \"exit 5\"]", "[\"/bin/sleep\", \"1000\"]")
+        try withDaemon(toml(broken)) { daemon throws in
+            func endings() throws -> Int { try daemon.events("web").count { $0.kind == "exit" } }
+            try daemon.eventually("it has ended") { try endings() == 1 }
+            let waits = "web: exec changed: takes effect at the next launch, or now with --restart"
+            #expect(try daemon.apply(toml(mended)).lines == [waits])
+            // A change that counts at once does not hide it, nor is it said again.
+            let both = try daemon.apply(toml(mended, "grace = \"7s\"\n")).lines
+            #expect(both.count == 1 && both[0].hasPrefix("web: changed grace 5s → 7s (live); exec changed: takes"))
+            #expect(try daemon.apply().lines == [waits])
+            let reply = try daemon.apply { $0.restart = true }
+            #expect(reply.lines == ["web: exec changed: launched"] && reply.apps.allSatisfy(\.ok))
+            #expect(try daemon.words(of: "web") == ["/bin/sleep", "1000"])
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+            // What is taken back is no change.
+            _ = try daemon.apply(toml(broken)) { $0.restart = true }
+            try daemon.eventually("it has ended again") { try endings() == 3 }
+            try daemon.apply(toml(mended))
+            #expect(try daemon.apply(toml(broken)).lines.isEmpty)
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+            // What a user stopped stays down.
+            try daemon.apply(toml(mended))
+            _ = try daemon.verb(.stop, "web")
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+            #expect(try daemon.summary("web").state == "not-running" && endings() == 3)
+        }
+    }
+
     @Test("An app that could not be launched is launched when what was wrong is mended, with --restart")
     func mended() throws {
         func toml(_ exec: String) -> String { "[apps.web]\nexec = [\"\(exec)\", \"1000\"]\nrestart = \"never\"\n" }
         try withDaemon(toml("/nowhere/sleep")) { daemon throws in
             try daemon.waitForEvent("web", "launch-failed")
-            let hint = "web: exec changed: takes effect at the next launch: ‘torpor start web’"
+            let hint = "web: exec changed: takes effect at the next launch, or now with --restart"
             #expect(try daemon.apply(toml("/nowhere/else")).lines == [hint])
             try daemon.configure(toml("/bin/sleep"))
             let preview = try daemon.apply {

@@ -145,20 +145,29 @@ import Varlink
                 """
             let config = daemon.directory + "/config"
             let folder = config + "/torpor"
-            func list() throws -> (code: Int32, output: String) {
+            func torpor(_ verb: String...) throws -> (code: Int32, output: String) {
                 let words = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
                 let place = ["XDG_RUNTIME_DIR": "/none", "XDG_CONFIG_HOME": config, "TORPOR_MANAGER_SOCKET": ""]
-                return try Spawn.run(words + [Built.path("torpor"), "list"], environment: place)
+                return try Spawn.run(words + [Built.path("torpor")] + verb, environment: place)
             }
-            let none = try list()
+            let none = try torpor("list")
             let file = daemon.directory + "/torpor.toml"
             #expect(none.code == 1 && none.output.contains("under [supervisor] in \(file) names (none of them is set)"))
             let start = "‘systemctl --user start torpord’ starts it\n"
             let make = "‘mkdir -p \(folder) && torpor init \(folder)’ writes \(folder)/torpor.toml, then \(start)"
             #expect(none.output.hasSuffix("; for a supervisor of your own, \(make)"), "\(none.output)")
+            // A user who may look means this supervisor.
+            let (before, readers) = ("log_level = \"debug\"", "readers = [\"65534\"]")
+            try self.rewrite(daemon, [(before, readers)])
+            try daemon.apply()
+            let refused = try torpor("stop", "a")
+            #expect(refused.code == 1 && refused.output.contains("may not change apps"), "\(refused.output)")
+            #expect(!refused.output.contains("supervisor of your own"), "\(refused.output)")
+            try self.rewrite(daemon, [(readers, before)])
+            try daemon.apply()
             try File.makeDirectories(folder)
             try File.write(folder + "/torpor.toml", "")
-            let some = try list()
+            let some = try torpor("list")
             #expect(some.output.hasSuffix("; your own supervisor is not running: \(start)"), "\(some.output)")
         }
     }

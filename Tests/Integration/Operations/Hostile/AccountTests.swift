@@ -230,9 +230,36 @@ struct AccountTests {
                     #expect(try owner(name) == uid, "\(name) as \(uid)")
                 }
                 #expect(try owner("/foreign") == 0 && File.status(outside).uid == 4_242_421)
+                // The sockets and the FIFO of the app too, and a launch as the same user leaves them to it.
+                try daemon.done(.restart, "web")
+                for name in ["app", "notify", "out"] {
+                    let node = try File.status(daemon.runtime + "/apps/web/" + name)
+                    #expect(node.uid == uid, "\(name) as \(uid)")
+                }
             }
             try daemon.waitForEvent("web", "has 1 file in \(state) that still belong to user 4242421 (again:")
         }
+    }
+
+    @Test("Files that an earlier version left with a former user are told once, and stay whose they are")
+    func leftFiles() throws {
+        let daemon = try Daemon(Self.toml("user = \"4242421\"\ngroup = \"4242422\"\n"))
+        let state = daemon.directory + "/s/apps/web"
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.start, "web")
+        try File.makeDirectories(state + "/sub")
+        for path in [state + "/db", state + "/own"] { try File.write(path, "x") }
+        try File.setOwner(state + "/own", uid: 4_242_421, gid: 4_242_422)
+        try daemon.lose(.killed)
+        for _ in 0..<2 {
+            try daemon.done(.restart, "web")
+            let told = try daemon.events("web").map(\.text).filter { $0.contains("of other users in") }
+            #expect(told.count == 1)
+            #expect(told.first?.contains("has 2 files of other users in \(state) (") == true)
+            #expect(told.first?.contains("‘chown -hR 4242421:4242422 \(state)’ gives them to 4242421") == true)
+        }
+        for name in ["db", "sub"] { #expect(try File.status(state + "/" + name).uid == 0) }
+        try daemon.stop()
     }
 
     /// A daemon that sees a user database of its own, which the test can take away.

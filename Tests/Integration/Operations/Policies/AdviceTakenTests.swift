@@ -340,6 +340,17 @@ import Varlink
         }
     }
 
+    @Test("a request that a policy overtakes says which one did")
+    func overtakes() throws {
+        let rules = [rule(on: Number.state, Number.goal, app: "b", value: Number.notRunning, reason: "off")]
+        let never = "launch = \"on-demand\"\nready = { file = \"@D/never\" }\nlaunch_deadline = \"none\""
+        try advised(rules, apps: Governed.sleeper("b", never)) { daemon throws in
+            let result = try daemon.verb(.start, "b")
+            #expect(result.error == "overtaken", "\(result)")
+            #expect(result.message == "b was overtaken by policy adviser: it goes to not-running")
+        }
+    }
+
     @Test("the next torpord goes on with new processes for its policies, and none of the old is left")
     func replaced() throws {
         let rules = rule(on: Number.state, Number.goal, app: "a", value: Number.suspended)
