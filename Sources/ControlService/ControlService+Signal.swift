@@ -13,6 +13,12 @@ import VarlinkServer
 /// Signals that clients and others send to apps.
 extension ControlService {
     func send(_ name: String, to apps: [AppRuntime], _ token: RequestToken?, _ reply: Reply) {
+        // As for kill(1), signal 0 sends nothing, and tells whether there is a process to send it to.
+        if name == "0" {
+            let down = apps.filter { app in (try? app.run.tree?.signal(0, toAll: false)) == nil }
+            guard !down.isEmpty else { return reply.send() }
+            return reply.fail(down.map { "\($0.name) is not running" }.joined(separator: "; "))
+        }
         guard let signal = Signal.number(named: name) else {
             return reply.fail("there is no signal \(name): write a name such as SIGUSR1, or a number")
         }

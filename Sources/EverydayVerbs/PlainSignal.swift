@@ -18,10 +18,12 @@ package struct PlainSignal {
     }
 
     init?(_ words: ArraySlice<String>) {
-        guard let line = PlainWords(words), line.operands.count >= 2, Signal.number(named: line.operands[0]) != nil
-        else { return nil }
+        guard let line = PlainWords(words), line.operands.count >= 2, Self.isSignal(line.operands[0]) else { return nil }
         self.init(signal: line.operands[0], apps: Array(line.operands.dropFirst()), options: line.options)
     }
+
+    /// Whether the word names a signal, or is 0, which asks whether apps run.
+    package static func isSignal(_ word: String) -> Bool { word == "0" || Signal.number(named: word) != nil }
 
     package func run() throws {
         // An app that two of the words mean gets the signal once, since all requests have the same token.

@@ -406,8 +406,14 @@ extension AppMachine {
 
     mutating func grantTasks(_ time: Duration, now: Duration) {
         guard let clock = backgroundTime?.value.clock, let end = taskDeadline?.at, end < now + time else { return }
+        // The clock must not begin in the future: its deadline would give more time than its limit. So some of the time
+        // counts as not used.
+        let start = min(now, clock + (now + time - end))
+        let excess = clock + (now + time - end) - start
         changeBackgroundTime { account in
-            account.clock = clock + (now + time - end)
+            account.clock = start
+            account.used -= excess
+            account.budgetUsed -= excess
             for index in account.tasks.indices { account.tasks[index].isWarned = false }
         }
     }

@@ -26,6 +26,8 @@ final class StoreWriter {
     private static let mostFirstTries = 64
     /// Whether to reopen the file, because the last error may come from the connection and not from the file.
     private var isSuspect = false
+    /// Whether the last attempt to write has failed because the disk is full.
+    private var isFull = false
 
     init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
         self.place = place
@@ -96,6 +98,8 @@ final class StoreWriter {
                     wallClock: Clock.realtimeMicroseconds()
                 )
                 queue.withLock { $0.isUntidy = isUntidy }
+                // If nothing had to be written, for a query for example, a full disk is still full.
+                if isFull, turn.work.isEmpty { return }
                 return succeeded()
             } catch {
                 guard setAside(error) else { return failed(error, turn.work) }
@@ -167,6 +171,7 @@ final class StoreWriter {
     }
 
     private func succeeded() {
+        isFull = false
         retryAt = nil
         falseAlarms = 0
         retryDelay = .seconds(1)
@@ -186,7 +191,8 @@ final class StoreWriter {
         if retryAt.map({ $0 <= now }) ?? true {
             // Reopen the file at the retry, because the connection may be the cause of the error. This is not needed if
             // the disk is just full. Until the retry, the open file can still be read.
-            isSuspect = error.kind != .full
+            isFull = error.kind == .full
+            isSuspect = !isFull
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
         }

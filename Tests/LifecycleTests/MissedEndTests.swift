@@ -33,4 +33,31 @@ struct MissedEndTests {
         #expect(!actions.contains(.tell(.willTerminate)), "\(actions)")
         #expect(try bench.end(.signaled(9, coreDumped: false)).reason == reason)
     }
+
+    @Test("tasks that get more time when torpord is replaced have no more of it left than their deadline gives")
+    func grantedTasks() throws {
+        var rules = AppRules()
+        rules.taskTime = .seconds(6)
+        var fleet = try Fleet([AppDefinition(name: "web", rules: rules)])
+        try fleet.ask(.start(background: true), "web")
+        let web = fleet.id("web")
+        fleet.settle(try fleet.coordinator.beginTask("upload", of: web, now: fleet.now).actions)
+        func times() throws -> [Duration] {
+            let deadline = try #require(fleet.coordinator.machine(web).deadlines.first { $0.kind == .task })
+            return [deadline.at - fleet.now, deadline.at - deadline.started]
+        }
+        fleet.now += .seconds(1)
+        #expect(try times() == [.seconds(5), .seconds(6)])
+        fleet.coordinator.grantTasks(web, .seconds(7), now: fleet.now)
+        #expect(try times() == [.seconds(7), .seconds(7)])
+        // It is never less.
+        fleet.coordinator.grantTasks(web, .seconds(3), now: fleet.now)
+        #expect(try times() == [.seconds(7), .seconds(7)])
+        fleet.now += .seconds(4)
+        fleet.coordinator.grantTasks(web, .seconds(5), now: fleet.now)
+        #expect(try times() == [.seconds(5), .seconds(7)])
+        fleet.now += .seconds(5)
+        fleet.tell(.deadline, "web")
+        #expect(fleet.log.last == "web ended task-expired")
+    }
 }

@@ -165,8 +165,9 @@ extension OneAtATime {
             store.append(Bench.event("2"))
             #expect(try !bench.flush(store))
             #expect(bench.notices.map(\.kind) == [.unavailable])
-            // What is there can be read.
+            // What is there can be read, which does not mean that it can be written.
             #expect(try bench.events(store).map(\.text) == ["before"])
+            #expect(bench.notices.map(\.kind) == [.unavailable])
             disk.set(.works)
             try bench.turn("it is tried again") { bench.notices.count == 2 }
             #expect(bench.notices[1].kind == .available(lost: 0))

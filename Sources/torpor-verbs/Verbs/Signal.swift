@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import EverydayVerbs
-import Linux
 
 struct SendSignal: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,7 +9,8 @@ struct SendSignal: ParsableCommand {
         abstract: "Sends a signal to the main process of apps.",
         discussion: """
             A suspended app gets it when it is resumed. A signal that asks it to end (TERM, INT, QUIT, ABRT), or that \
-            ends it since it has no handler, resumes it at once.
+            ends it since it has no handler, resumes it at once. 0 sends nothing: the exit status says whether all of \
+            the apps run.
             """
     )
     .examples(
@@ -29,8 +29,8 @@ struct SendSignal: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard Linux.Signal.number(named: signal) != nil else {
-            if let last = apps.apps.last, Linux.Signal.number(named: last) != nil {
+        guard PlainSignal.isSignal(signal) else {
+            if let last = apps.apps.last, PlainSignal.isSignal(last) {
                 let names = ([signal] + apps.apps.dropLast()).joined(separator: " ")
                 throw ValidationError("the signal comes first: torpor signal \(last) \(names)")
             }

@@ -96,6 +96,26 @@ import Varlink
         }
     }
 
+    @Test("Signal 0 is sent to none, and says whether all of the apps run")
+    func noSignal() throws {
+        try withApps { daemon in
+            try daemon.done(.suspend, "api@2")
+            let last = try daemon.lastEvent()
+            for apps in [["api"], ["api@2", "one"]] {
+                let (code, output) = try Spawn.run(
+                    [Built.path("torpor"), "signal", "0"] + apps + ["--socket", daemon.socket]
+                )
+                #expect(code == 0 && output.isEmpty, "\(output)")
+            }
+            #expect(try daemon.lastEvent() == last && daemon.summary("api@2").state == "suspended")
+            try daemon.done(.stop, "api@2")
+            let down = try torpor(daemon, "signal", "0", "api")
+            #expect(down.code == 1 && down.output.contains("api@2 is not running"), "\(down)")
+            #expect(try torpor(daemon, "signal", "0", "api@1").code == 0)
+            #expect(try torpor(daemon, "signal", "0", "two").code == 4)
+        }
+    }
+
     @Test("is the app where there is one instance; else a verb about one app says which there are")
     func one() throws {
         try withApps { daemon in
