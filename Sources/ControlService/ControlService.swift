@@ -311,7 +311,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)
         status.protection = supervisor.protection.info(of: app)
-        let processes = app.run.tree?.processes(atMost: Self.mostProcesses) ?? ([], 0)
+        let processes = app.run.tree?.processes(atMost: Self.mostProcesses) ?? (stats: [], leftOut: 0)
         status.sleep = sleep(of: app, status.summary, processes)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)
