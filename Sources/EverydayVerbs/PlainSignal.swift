@@ -18,7 +18,9 @@ package struct PlainSignal {
     }
 
     init?(_ words: ArraySlice<String>) {
-        guard let line = PlainWords(words), line.operands.count >= 2, Self.isSignal(line.operands[0]) else { return nil }
+        guard let line = PlainWords(words), line.operands.count >= 2, Self.isSignal(line.operands[0]) else {
+            return nil
+        }
         self.init(signal: line.operands[0], apps: Array(line.operands.dropFirst()), options: line.options)
     }
 

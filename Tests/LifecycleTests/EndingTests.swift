@@ -39,24 +39,6 @@ struct EndingTests {
         #expect(bench.machine.goal == .active)
     }
 
-    @Test("a launch that failed counts as no stable run, even if every run does")
-    func failedLaunches() throws {
-        var bench = Bench { rules in
-            rules.restart = .always
-            (rules.backoff.initial, rules.backoff.stableAfter) = (.milliseconds(100), .zero)
-            rules.backoff.jitter = 0
-        }
-        _ = try bench.ask(.start(background: false))
-        for delay in [100, 200, 400] {
-            _ = bench.machine.permitLaunch(now: bench.now)
-            let ending = try #require(bench.tell(.launchFailed).ending)
-            #expect(ending.next == .restart(after: .milliseconds(delay)))
-            _ = bench.advance(.milliseconds(delay))
-        }
-        bench.comeUp()
-        #expect(try bench.end(crash).next == .restart(after: .milliseconds(100)))
-    }
-
     @Test("what must be done before a launch does not count against its deadline")
     func held() throws {
         var bench = Bench.attentive()

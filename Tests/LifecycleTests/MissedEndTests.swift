@@ -3,7 +3,7 @@
 import Lifecycle
 import Testing
 
-@Suite("Ends for what an app did not do in time")
+@Suite("Ends for what an app did not do in time, and launches that failed")
 struct MissedEndTests {
     /// What happens in the next minute if the app answers nothing and ends only by SIGKILL.
     private func silence(_ bench: inout Bench) -> [Action] {
@@ -59,5 +59,23 @@ struct MissedEndTests {
         fleet.now += .seconds(5)
         fleet.tell(.deadline, "web")
         #expect(fleet.log.last == "web ended task-expired")
+    }
+
+    @Test("a launch that failed counts as no stable run, even if every run does")
+    func failedLaunches() throws {
+        var bench = Bench { rules in
+            rules.restart = .always
+            (rules.backoff.initial, rules.backoff.stableAfter) = (.milliseconds(100), .zero)
+            rules.backoff.jitter = 0
+        }
+        _ = try bench.ask(.start(background: false))
+        for delay in [100, 200, 400] {
+            _ = bench.machine.permitLaunch(now: bench.now)
+            let ending = try #require(bench.tell(.launchFailed).ending)
+            #expect(ending.next == .restart(after: .milliseconds(delay)))
+            _ = bench.advance(.milliseconds(delay))
+        }
+        bench.comeUp()
+        #expect(try bench.end(.exited(code: 1)).next == .restart(after: .milliseconds(100)))
     }
 }
