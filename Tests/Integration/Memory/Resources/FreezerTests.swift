@@ -139,7 +139,7 @@ import TorporAPI
             try daemon.done(.suspend, "a")
             #expect(try Cgroup.events(cgroup).frozen)
             let count = daemon.records("a").count
-            kill(try daemon.livingKeeper(), SIGTERM)
+            try Signal.send(SIGTERM, to: daemon.livingKeeper())
             try daemon.eventually("keeper and torpord are gone") {
                 let look = Census(folder: daemon.directory).look()
                 return look.keepers.isEmpty && look.torpords.isEmpty
