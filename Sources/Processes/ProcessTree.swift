@@ -354,7 +354,7 @@ public final class ProcessTree {
         // An app whose only process is the main process, as most are, needs no order, and no look at that process.
         if let pids = read, pids.count == 1, pids[0] == main.pid {
             if try send(number, to: main) { return 1 }
-            // It has ended since, and may have left others.
+            // It was reaped since, and may have left others.
             read = nil
         }
         return try signal(number, listing(read: read).members.map(Identity.init))

@@ -70,7 +70,7 @@ package final class Interruptions: LifecycleObserver {
         lookForFirstUnlock(login)
         followData(now)
         let isSleeping = now.isAsleep && !before.isAsleep
-        let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
+        let seen = supervisor.apps.count { supervisor.coordinator[$0.id].state == .active }
         if now.isLocked != before.isLocked {
             tellLock(now, session: now.session ?? before.session, seen)
             supervisor.wakes.notifications.tellLock(now.isLocked, isFirst: !isKnown)
@@ -81,6 +81,8 @@ package final class Interruptions: LifecycleObserver {
             let text = now.isLocked ? "apps wait in the background until the session is unlocked" : Self.returning
             supervisor.note(.machineWoke, text: "the machine woke: " + text)
         }
+        // Without logind this is known only seconds after the start, when its memory is released already.
+        if !isKnown { supervisor.rest.soon() }
         cover(now.isAsleep || now.isLocked)
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
     }
