@@ -301,6 +301,10 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The archive that this launch gets; nil for none. An archive that no launch may get any longer is discarded.
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
+        // If the app was to keep its state when it was stopped, the archive is valid even if ``keepArchive(of:)`` has not
+        // made it newer than the app's end yet.
+        let isKept = app.keepsStateWhenStopped == true
+        app.keepsStateWhenStopped = nil
         if app.restoration == .failed {
             // The launch with this archive failed, but an earlier torpord ended before it could set the archive aside.
             // Do so now.
@@ -308,10 +312,6 @@ package final class SavedStates: Room, LifecycleObserver {
             return nil
         }
         app.restoration = nil
-        // If a user stopped the app and wanted it to keep its state, the archive is valid even if ``keepArchive(of:)``
-        // has not made it newer than the app's end yet.
-        let isKept = app.keepsStateWhenStopped == true
-        app.keepsStateWhenStopped = nil
         guard let found = folder.found, !folders.takesAway(folder), !isForeign(found, app) else { return nil }
         guard isKept || isRestorable(found, app, order) else {
             discardArchive(app, "it was stopped or had done its work")
@@ -437,7 +437,8 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension AppRuntime {
-    /// Whether a user stops the app, or has stopped it, and wants the next launch to get its state; nil for no.
+    /// Whether the app is being stopped, or was, in such a way that the next launch gets its state: by a user who wants
+    /// that, or because an app that it requires is replaced. Nil for no.
     package var keepsStateWhenStopped: Bool? {
         get { slots[KeepsStateSlot.self] }
         set { slots[KeepsStateSlot.self] = newValue }
