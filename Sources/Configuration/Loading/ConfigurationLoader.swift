@@ -94,7 +94,9 @@ public enum ConfigurationLoader {
         checkExposure(reader)
         // Warn if there are no apps, but only in `torpor check` (which sets `inspection`), or if `[defaults]` shows
         // that apps were intended. A running supervisor may have no apps yet.
-        if system.inspection != nil || reader.hasDefaults, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
+        if system.inspection != nil || reader.hasDefaults, apps.isEmpty, templates.isEmpty, !sink.hasErrors,
+            !sink.isPartial
+        {
             let what = reader.hasDefaults ? "has [defaults], but no apps" : "has no apps"
             Context(sink: sink, file: path, folder: "").warning("\(what): add a table [apps.NAME]", at: .unknown)
         }
