@@ -45,10 +45,11 @@ import Varlink
     func full() throws {
         try withFolder(["Procfile": "web: sleep 100\n"]) { folder in
             // No file may grow, as on a full disk.
-            let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""
+            let script = "(trap '' XFSZ; ulimit -f 0; \"$0\" \"$@\"; echo exit $?) 2>&1 | cat"
             let words = ["import", folder + "/Procfile", "--output", folder + "/torpor.toml"]
             let failed = try Spawn.run(["/bin/sh", "-c", script, Built.path("torpor")] + words)
-            #expect(failed.code == 1 && failed.output.contains("torpor.toml cannot be written: "), "\(failed)")
+            #expect(failed.output.contains("torpor.toml cannot be written: "), "\(failed)")
+            #expect(failed.output.hasSuffix("exit 1\n"), "\(failed)")
             #expect(!File.exists(folder + "/torpor.toml"))
         }
     }

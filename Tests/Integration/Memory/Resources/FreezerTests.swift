@@ -135,7 +135,7 @@ import TorporAPI
         try daemon.waitFor("a", "active")
         if let cgroup = try daemon.status("a").cgroup {
             try daemon.eventually("it is up") { !daemon.records("a").isEmpty }
-            let pid = try daemon.process(of: "a")
+            let pid = try #require(try daemon.summary("a").pid)
             try daemon.done(.suspend, "a")
             #expect(try Cgroup.events(cgroup).frozen)
             let count = daemon.records("a").count
