@@ -44,6 +44,20 @@ enum SupervisordSections {
         tell(leftOut, section, &result)
     }
 
+    /// Adds remarks about values that a later line or file replaces. supervisord reads its files with a parser that is
+    /// not strict, for which the last value counts (options.py, UnhosedConfigParser).
+    static func overridden(_ section: INI.Section, _ result: inout ImportedConfiguration) {
+        for entry in section.overridden {
+            let place = section.line(of: entry.key)
+            let last = "line \(place?.number ?? 0)" + (place?.file.map { " of \($0)" } ?? "")
+            result.remark(
+                "\(entry.key) of [\(section.name)] is left out here, since \(last) sets it again: the last value counts, "
+                    + "as in supervisord.",
+                at: entry.line
+            )
+        }
+    }
+
     private static func tell(
         _ leftOut: LeftOutKeys,
         _ section: INI.Section,
@@ -125,7 +139,13 @@ struct SupervisordDefaults {
             "an app may open 1024 files anyway"
         )
         let hard = tree.filesOfServices.hard
-        if limits["nofile"] != nil, hard < SourceTree.mostFilesOfServices {
+        if limits["nofile"] != nil, let wanted = section["minfds"].flatMap({ UInt64($0) }), wanted > hard {
+            result.remark(
+                "minfds: \(wanted) is above \(hard), the hard limit of open files that a service has here: only a "
+                    + "torpord with CAP_SYS_RESOURCE, as root usually has, can launch apps with this limits.nofile.",
+                at: section.line(of: "minfds")
+            )
+        } else if limits["nofile"] != nil, hard < SourceTree.mostFilesOfServices {
             result.remark(
                 "minfds: \(hard), the hard limit in limits.nofile, is that of the import; services usually have "
                     + "\(SourceTree.mostFilesOfServices).",
