@@ -44,6 +44,19 @@ enum SupervisordSections {
         tell(leftOut, section, &result)
     }
 
+    /// Adds a remark about the keys for all programs in a file whose `[include]` probably names the imported folder.
+    static func notRead(_ path: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
+        guard let text = tree.text(path) else { return }
+        let main = INI(text)
+        guard main["include"] != nil, let section = main["supervisord"] else { return }
+        let keys = ofPrograms.filter { section[$0] != nil }.sorted()
+        guard !keys.isEmpty else { return }
+        result.remark(
+            "\(LeftOutKeys.list(keys)) of [supervisord] in \(path) \(keys.count > 1 ? "are" : "is") left out, since only "
+                + "the folder is imported: import \(path) instead if it includes the folder."
+        )
+    }
+
     /// Adds remarks about values that a later line or file replaces. supervisord reads its files with a parser that is
     /// not strict, for which the last value counts (options.py, UnhosedConfigParser).
     static func overridden(_ section: INI.Section, _ result: inout ImportedConfiguration) {

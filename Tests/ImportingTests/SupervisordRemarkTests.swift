@@ -3,7 +3,7 @@
 import Importing
 import Testing
 
-@Suite("Remarks about a configuration of supervisord are true")
+@Suite("Remarks about what is imported from supervisord and systemd are true")
 struct SupervisordRemarkTests {
     @Test("a value that a later line or file replaces is named, with the line that counts")
     func overridden() throws {
@@ -24,6 +24,22 @@ struct SupervisordRemarkTests {
             ]
         )
         #expect(told.map(\.line) == [4, 2] && told.map(\.file) == [nil, "a.conf"])
+    }
+
+    @Test("keys for all programs in the file that includes an imported folder are named")
+    func notRead() throws {
+        let main = "[supervisord]\numask=027\nminfds=4096\nlogfile=/l\n[include]\nfiles = jobs/*.conf\n"
+        let files = ["supervisord.conf": main, "jobs/a.conf": "[program:a]\ncommand=/bin/a\n"]
+        let text = "minfds and umask of [supervisord] in /srv/app/supervisord.conf are left out, since only the folder "
+        #expect(try Imported("jobs", files).result.remarks.contains { $0.text.hasPrefix(text) })
+        #expect(try !Imported("supervisord.conf", files).result.remarks.contains { $0.text.hasPrefix(text) })
+    }
+
+    @Test("a unit that forks shows how a known program stays in the foreground")
+    func forking() throws {
+        let unit = "[Service]\nType=forking\nExecStart=/usr/sbin/nginx -g 'daemon on;'\n"
+        let told = try Importer.read("/srv/app/nginx.service", in: tree(["nginx.service": unit]))
+        #expect(told.programs[0].remarks[0].text.hasSuffix("(such as ‘nginx -g 'daemon off;'’)"))
     }
 
     @Test("minfds above the hard limit says which torpord can launch its programs")
