@@ -27,6 +27,11 @@ struct INI {
 
         func line(of key: String) -> SourceLine? { places[WireText(key)].map { entries[$0].line } }
 
+        /// The entries that do not count, because a later entry sets the same key to another value.
+        var overridden: [Entry] {
+            entries.filter { entry in self[entry.key].map { WireText($0) != WireText(entry.value) } ?? false }
+        }
+
         mutating func append(_ entry: Entry) {
             places[WireText(entry.key)] = entries.count
             entries.append(entry)

@@ -207,6 +207,7 @@ public enum Importer {
         var result = ImportedConfiguration(kind: .supervisord, source: path)
         let include = "[include]\nfiles = " + patterns.map { "*" + $0 }.joined(separator: " ")
         try Supervisord.read(include, in: path, tree, into: &result)
+        SupervisordSections.notRead(SourceTree.folder(path) + "/supervisord.conf", tree, &result)
         return try finished(result)
     }
 

@@ -17,6 +17,7 @@ enum Supervisord {
         }
         var included = SupervisordIncludes(folder: folder, tree: tree)
         included.read(into: &ini, &result)
+        for section in ini.sections where section.name != "include" { SupervisordSections.overridden(section, &result) }
         let defaults = SupervisordDefaults(ini["supervisord"], folder: included.folder, tree, &result)
         var groups = SupervisordGroups()
         for section in ini.sections where section.name.hasPrefix("group:") { groups.read(section, &result) }
@@ -200,6 +201,7 @@ struct SupervisordIncludes {
 
     mutating func read(into ini: inout INI, _ result: inout ImportedConfiguration) {
         guard let section = ini["include"] else { return }
+        SupervisordSections.overridden(section, &result)
         for entry in section.entries where entry.key != "files" {
             result.remark("\(entry.key) of [include] is not known, and is left out.", at: entry.line)
         }

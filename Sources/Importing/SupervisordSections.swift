@@ -44,6 +44,33 @@ enum SupervisordSections {
         tell(leftOut, section, &result)
     }
 
+    /// Adds a remark about the keys for all programs in a file whose `[include]` probably names the imported folder.
+    static func notRead(_ path: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
+        guard let text = tree.text(path) else { return }
+        let main = INI(text)
+        guard main["include"] != nil, let section = main["supervisord"] else { return }
+        let keys = ofPrograms.filter { section[$0] != nil }.sorted()
+        guard !keys.isEmpty else { return }
+        result.remark(
+            "\(LeftOutKeys.list(keys)) of [supervisord] in \(path) \(keys.count > 1 ? "are" : "is") left out, since only "
+                + "the folder is imported: import \(path) instead if it includes the folder."
+        )
+    }
+
+    /// Adds remarks about values that a later line or file replaces. supervisord reads its files with a parser that is
+    /// not strict, for which the last value counts (options.py, UnhosedConfigParser).
+    static func overridden(_ section: INI.Section, _ result: inout ImportedConfiguration) {
+        for entry in section.overridden {
+            let place = section.line(of: entry.key)
+            let last = "line \(place?.number ?? 0)" + (place?.file.map { " of \($0)" } ?? "")
+            result.remark(
+                "\(entry.key) of [\(section.name)] is left out here, since \(last) sets it again: the last value counts, "
+                    + "as in supervisord.",
+                at: entry.line
+            )
+        }
+    }
+
     private static func tell(
         _ leftOut: LeftOutKeys,
         _ section: INI.Section,
@@ -125,7 +152,13 @@ struct SupervisordDefaults {
             "an app may open 1024 files anyway"
         )
         let hard = tree.filesOfServices.hard
-        if limits["nofile"] != nil, hard < SourceTree.mostFilesOfServices {
+        if limits["nofile"] != nil, let wanted = section["minfds"].flatMap({ UInt64($0) }), wanted > hard {
+            result.remark(
+                "minfds: \(wanted) is above \(hard), the hard limit of open files that a service has here: only a "
+                    + "torpord with CAP_SYS_RESOURCE, as root usually has, can launch apps with this limits.nofile.",
+                at: section.line(of: "minfds")
+            )
+        } else if limits["nofile"] != nil, hard < SourceTree.mostFilesOfServices {
             result.remark(
                 "minfds: \(hard), the hard limit in limits.nofile, is that of the import; services usually have "
                     + "\(SourceTree.mostFilesOfServices).",

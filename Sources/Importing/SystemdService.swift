@@ -100,9 +100,12 @@ struct SystemdService {
             )
         case "oneshot": program["type"] = .string("oneshot")
         case "forking":
+            let command = unit.value("Service", "ExecStart")
+            let name = SourceTree.lastPart(String((command ?? "").prefix { !$0.isWhitespace }))
+            let known = ["nginx": "nginx -g 'daemon off;'", "redis-server": "redis-server --daemonize no"]
             program.cannot(
                 "Type=forking: it detaches, but Torpor supervises the process that it starts: write a command that "
-                    + "stays in the foreground (\(unit.value("Service", "ExecStart").map(quoted) ?? "none"))",
+                    + "stays in the foreground (\(known[name].map { "such as ‘\($0)’" } ?? command.map(quoted) ?? "none"))",
                 at: unit.line("Service", "Type")
             )
         default: program.remark("Type=\(type) is not known, and is taken as simple", at: unit.line("Service", "Type"))

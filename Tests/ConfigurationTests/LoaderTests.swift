@@ -275,6 +275,13 @@ struct LoaderTests {
                 "torpor.toml:5:11: supervisor.on_exit: is already set at a.toml:1",
             ]
         )
+        var system = machine(["torpor.toml": "include = [\"conf.d/*.toml\"]"])
+        system.names = { _ in ["gone.toml"] }
+        #expect(
+            complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system)).contains {
+                $0.hasSuffix("\"conf.d/gone.toml\" leads to no file: correct or remove the symlink")
+            }
+        )
         let again = load(["torpor.toml": "include = [\"a.toml\", \"?.toml\"]", "a.toml": "apps.a.exec = [\"a\"]"])
         #expect(complaints(again) == [])
         #expect(complaints(load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "x"])).count == 1)

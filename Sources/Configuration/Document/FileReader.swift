@@ -121,7 +121,7 @@ struct FileReader {
             let isPattern = Glob.isPattern(text)
             let found = isPattern ? match(Path.normal(written)) : [Path.normal(written)]
             for path in found {
-                include(inner, element.position, path, chain: chain, defaults: defaults)
+                include(inner, element.position, path, isListed: isPattern, chain: chain, defaults: defaults)
             }
             let folder = Path.folder(Path.normal(written))
             if isPattern, !Glob.isPattern(folder), !listed.contains(folder) { listed.append(folder) }
@@ -160,6 +160,7 @@ struct FileReader {
         _ context: Context,
         _ position: SourcePosition,
         _ path: String,
+        isListed: Bool,
         chain: [String],
         defaults: AppDraft
     ) {
@@ -179,6 +180,9 @@ struct FileReader {
         switch system.read(absolute(path)) {
         case .success(let bytes):
             read(self.context(of: path), bytes, chain: chain, defaults: defaults)
+        case .failure(.missing) where isListed:
+            // Its folder lists the name, so it is probably a symlink.
+            context.error("\(quoted(path)) leads to no file: correct or remove the symlink", at: position)
         case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
         case .failure(.unusable(let reason)), .failure(.passing(let reason)):
             if isUnjudged(context, position, path) { return }

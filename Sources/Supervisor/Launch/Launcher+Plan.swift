@@ -196,7 +196,7 @@ extension Launcher {
                 }
             } catch {
                 nodeOwners[app.id] = nil
-                log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
+                log.warning("\(app.name): \(path) cannot be given to user ID \(owner.uid): \(error)")
             }
         }
     }

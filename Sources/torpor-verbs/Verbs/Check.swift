@@ -81,10 +81,13 @@ struct Check: ParsableCommand {
             let isFine = !strict || warnings.isEmpty
             if options.json { Output.document(Self.json(ok: isFine, warnings, apps: configuration.apps)) }
             guard isFine else {
+                let files = Set(warnings.map(\.file))
+                let isOne = files.count == 1 && configuration.files.count > 1
+                let place = isOne ? files.first.map(Terminal.harmless) : nil
                 throw Failure(
                     status: .failed,
                     message:
-                        "\(Self.place(configuration)) has \(warnings.count == 1 ? "a warning" : "\(warnings.count) warnings"), "
+                        "\(place ?? Self.place(configuration)) has \(warnings.count == 1 ? "a warning" : "\(warnings.count) warnings"), "
                         + "which --strict does not allow"
                 )
             }

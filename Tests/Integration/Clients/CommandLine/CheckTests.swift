@@ -139,6 +139,15 @@ import Testing
         #expect(try !Self.check("[apps.a]\nexec = [\"/bin/true\"]\nscenes = {}\n").output.contains("has no apps"))
     }
 
+    @Test("--strict names the included file that has the warning")
+    func strictInclusion() throws {
+        let (code, output) = try Self.check("include = [\"more.toml\"]\n", "--strict") { folder in
+            let text = "[apps.other]\nexec = [\"/bin/sleep\", \"1\"]\ndirectory = \"/nonexistent\""
+            try File.write(folder + "/more.toml", text)
+        }
+        #expect(code == 1 && output.contains("more.toml has a warning, which --strict does not allow"), "\(output)")
+    }
+
     @Test("a file that every user can change is a warning")
     func exposed() throws {
         let folder = try Daemon.makeFolder()
