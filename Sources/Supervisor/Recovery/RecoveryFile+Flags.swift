@@ -36,8 +36,8 @@ extension RecoveryFile {
 
     /// Whether the records have odd tokens in the form of this version (``TakenTokens``).
     var hasWholeTokens: Bool {
-        get { flags & 128 != 0 }
-        set { flags = newValue ? flags | 128 : flags & ~128 }
+        get { flags & 4096 != 0 }
+        set { flags = newValue ? flags | 4096 : flags & ~4096 }
     }
 
     /// Whether the runtime directory is being repaired. If torpord dies during the repair, the next torpord must check
