@@ -143,6 +143,17 @@ import Varlink
         #expect(count(next) == (isPersistent ? 2 : 1))
     }
 
+    @Test("A oneshot that a timer may not launch has begun nothing to make up for", arguments: [true, false])
+    func notBegun(isStopped: Bool) throws {
+        let text = Self.toml(("web", "every = \"1h\"\npersistent = true"))
+            .replacing("restart = \"never\"", with: "type = \"oneshot\"")
+        let events = try FakeEvents(text)
+        if isStopped { try events.shell.request(.stop(.stopped), "web") }
+        try events.pass(.seconds(3_600))
+        let rows = events.host.kept.values.filter { $0.key.name == "timer:t" }
+        #expect(rows.map { $0.learned?.contains("\"unfinished\":\(!isStopped)") } == [true], "\(rows)")
+    }
+
     @Test("An app without ears and payload is woken, and not told") func withoutEars() throws {
         let events = try FakeEvents(Self.toml(("web", "every = \"1h\"")))
         events.configure("web") { $0.signals = [:] }

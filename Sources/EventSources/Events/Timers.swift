@@ -218,9 +218,12 @@ package final class Timers: EventRoom, EventSource {
 
     private func fire(_ key: Key, _ app: AppRuntime, now: ClockPair, at: Duration) {
         guard let specification = specifications[key] else { return }
-        if specification.isPersistent, app.specification.rules.isOneshot { table.updateTimer(key) { $0.workBegins() } }
         save(key, app)
-        happened(event(specification, app, now: now, at: at), app, key)
+        // One that no timer may launch now, such as one that a user has stopped, has begun nothing to make up for.
+        let isAwake = happened(event(specification, app, now: now, at: at), app, key)
+        guard isAwake, specification.isPersistent, app.specification.rules.isOneshot else { return }
+        table.updateTimer(key) { $0.workBegins() }
+        save(key, app)
     }
 
     private func event(_ timer: TimerSpecification, _ app: AppRuntime, now: ClockPair, at: Duration) -> WakeEvent {
