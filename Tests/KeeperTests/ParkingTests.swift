@@ -314,6 +314,43 @@ struct ParkingTests {
         }
     }
 
+    @Test("what one user sends without end does not use up the keeper's descriptors, though all that close it wait")
+    func flood() throws {
+        // It does not read, so each of them waits for it.
+        let manager = try Manager()
+        try withBench(environment: manager.environment) { bench in
+            let keeper = bench.process.processIdentifier
+            let limiting = try Process.run(
+                URL(fileURLWithPath: "/usr/bin/prlimit"),
+                arguments: ["--pid=\(keeper)", "--nofile=8192"]
+            )
+            limiting.waitUntilExit()
+            try #require(limiting.terminationStatus == 0)
+            let pair = try lingering()
+            let sent = Array(repeating: pair[1], count: 250)
+            var most = 0
+            // More than 64 of them take with 1024 each, and the keeper may have besides.
+            for _ in 0..<(64 * 1024 + 8192) / sent.count where most < 4096 {
+                try hold(bench, "discard/4242", sent[...])
+                try release(bench, "discard/4242")
+                most = max(most, try File.list("/proc/\(keeper)/fd").count)
+            }
+            #expect(most < 4096, "it has \(most)")
+            // Another user is served as ever.
+            let before = closers(bench).count
+            try hold(bench, "discard/4243", sent[..<1])
+            try release(bench, "discard/4243")
+            #expect(try bench.turn { closers(bench).count == before + 1 })
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    manager.barriers = []
+                    return closers(bench).isEmpty
+                }
+            )
+        }
+    }
+
     @Test("a keeper that may open no more closes what is let go of, and holds again")
     func exhausted() throws {
         try withBench { bench in
