@@ -322,7 +322,7 @@ struct ParkingTests {
             let keeper = bench.process.processIdentifier
             let limiting = try Process.run(
                 URL(fileURLWithPath: "/usr/bin/prlimit"),
-                arguments: ["--pid=\(keeper)", "--nofile=8192"]
+                arguments: ["--pid=\(keeper)", "--nofile=16384"]
             )
             limiting.waitUntilExit()
             try #require(limiting.terminationStatus == 0)
@@ -330,7 +330,7 @@ struct ParkingTests {
             let sent = Array(repeating: pair[1], count: 250)
             var most = 0
             // More than 64 of them take with little more than 1024 each, and the keeper may have besides.
-            for _ in 0..<400 where most < 4096 {
+            for _ in 0..<400 where most < 8192 {
                 var answer: Errno??
                 // The manager need not be told.
                 bench.keeper.hold("discard/4242", sent.map(\.raw))
@@ -343,7 +343,7 @@ struct ParkingTests {
                 )
                 most = max(most, try File.list("/proc/\(keeper)/fd").count)
             }
-            #expect(most < 4096, "it has \(most)")
+            #expect(most < 8192, "it has \(most)")
             // Another user is served as ever.
             let before = closers(bench).count
             try hold(bench, "discard/4243", sent[..<1])
