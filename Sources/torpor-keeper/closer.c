@@ -30,7 +30,7 @@
 // systemd sets to 524288), since what waits in a closer counts too.
 
 enum {
-    CLOSERS = 256,       // the maximum number of closers
+    CLOSERS = 256,        // the maximum number of closers
     OF_OWNER = 4,         // the number of closers that one owner may keep busy
     OF_OWNER_MORE = 32,   // the same if very many descriptors wait
     OF_OWNER_EVER = 128,  // the same if as many wait as the keeper can have of one owner
