@@ -7,9 +7,7 @@ import Linux
 /// too slowly, it is disconnected.
 public final class HTTPStream: Sendable {
     private struct State {
-        var pending: [UInt8] = []
-        /// How many bytes of `pending` were sent already.
-        var sent = 0
+        var pending = PendingBytes()
         var connection: OpaquePointer?
         var isSuspended = false
         var isEnded = false
@@ -35,13 +33,12 @@ public final class HTTPStream: Sendable {
     public func send(_ bytes: [UInt8]) -> Bool {
         state.withLock { state in
             guard !state.isEnded, !state.isCut else { return false }
-            if state.pending.count - state.sent + bytes.count > limit {
+            if state.pending.count + bytes.count > limit {
                 state.isCut = true
-                state.pending = []
-                state.sent = 0
+                state.pending = PendingBytes()
                 if let connection = state.connection { torpor_http_cut(connection) }
             } else {
-                state.pending += bytes
+                state.pending.append(bytes)
             }
             Self.resume(&state)
             return !state.isCut
@@ -89,16 +86,8 @@ public final class HTTPStream: Sendable {
     private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         state.withLock { state in
             if state.isCut { return -2 }
-            let count = min(buffer.count, state.pending.count - state.sent)
-            if count > 0 {
-                buffer.copyBytes(from: state.pending[state.sent..<state.sent + count])
-                state.sent += count
-                if state.sent == state.pending.count {
-                    state.pending = []
-                    state.sent = 0
-                }
-                return count
-            }
+            let count = state.pending.move(to: buffer)
+            if count > 0 { return count }
             if state.isEnded { return -1 }
             guard let connection = state.connection else { return -2 }
             state.isSuspended = true
@@ -112,8 +101,46 @@ public final class HTTPStream: Sendable {
             state.connection = nil
             state.isEnded = true
             state.isSuspended = false
-            state.pending = []
+            state.pending = PendingBytes()
         }
         onEnd()
+    }
+}
+
+/// Bytes that wait to be sent.
+package struct PendingBytes: Sendable {
+    private var bytes: [UInt8] = []
+    /// How many of `bytes` were sent already.
+    private var sent = 0
+
+    /// Creates an empty buffer.
+    package init() {}
+
+    /// The number of unsent bytes.
+    package var count: Int { bytes.count - sent }
+
+    /// The number of bytes in memory.
+    package var held: Int { bytes.count }
+
+    /// Appends bytes. A client that never takes the last byte must not make the buffer keep what was sent, so that is
+    /// removed once it is the larger part.
+    package mutating func append(_ more: [UInt8]) {
+        if sent > bytes.count / 2 {
+            bytes.removeFirst(sent)
+            sent = 0
+        }
+        bytes += more
+    }
+
+    /// Moves as many bytes as fit there, and returns their number.
+    package mutating func move(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let number = min(buffer.count, count)
+        buffer.copyBytes(from: bytes[sent..<sent + number])
+        sent += number
+        if sent == bytes.count {
+            bytes = []
+            sent = 0
+        }
+        return number
     }
 }
