@@ -140,7 +140,7 @@ struct NeededFiles {
             return "\(Self.noProgram)\(quoted(name)) in \(folder) now"
                 // Allow only one edit: in a folder that may contain a thousand programs, a name two edits away is
                 // probably not the program that was meant.
-                + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
+                + draft.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }
 
@@ -186,7 +186,7 @@ struct NeededFiles {
         let name = normal.split(separator: "/").last.map(String.init) ?? normal
         let folder = Path.folder(normal)
         return "\(Self.noScript)\(quoted(name)) in \(folder) now"
-            + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
+            + draft.hint(name, among: system.names(folder) ?? [], within: 1)
     }
 
     /// Whether there may be a file of that name on the app's PATH.
