@@ -19,8 +19,14 @@ extension Supervisor {
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
-            try? File.removeTree(runtime.apps + "/" + name)
+            _ = try? runtime.removed.take(runtime.apps + "/" + name)
         }
+        if runtime.removed.isThere { clearRemoved() }
+    }
+
+    private func clearRemoved() {
+        let removed = runtime.removed
+        removals.ask({ removed.clear() }, { _ in })
     }
 
     package func forget(_ app: AppRuntime) {
@@ -46,9 +52,9 @@ extension Supervisor {
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {
-            try File.removeTree(runtime.directory(of: app))
+            if try runtime.removed.take(runtime.directory(of: app)) { clearRemoved() }
         } catch {
-            if error != .noSuchFileOrDirectory { log.warning("cannot remove \(runtime.directory(of: app)): \(error)") }
+            log.warning("cannot remove \(runtime.directory(of: app)): \(error)")
         }
     }
 }
