@@ -266,7 +266,8 @@ void closer_leave(bool ends);     // call it before the keeper ends, or is repla
 int receive(void);
 
 // rest.c
-void rest(void);
+void rest_soon(void);
+void rest_if_due(void);  // call it just before the loop waits: what runs afterwards brings its pages back
 
 // park.c
 void park_setup(void);
