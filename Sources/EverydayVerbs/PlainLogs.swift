@@ -67,14 +67,14 @@ package struct PlainLogs {
     private func showLeftLog(of app: String, _ manager: Manager) throws -> Bool {
         let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
         var isSaid = false
-        do throws(Failure) {
+        do {
             try AppLog(app: app, manager: manager, choice: choice).read { page in
                 if !isSaid { sayRemoved(app, manager) }
                 isSaid = true
                 Output.write(page.lines.map { lines.text(of: $0) }.joined())
                 return true
             }
-        } catch {
+        } catch let error as Failure {
             if isSaid || error.status != .unknown { throw error }
         }
         return isSaid
