@@ -1624,6 +1624,36 @@ int torpor_app_is_expiring(torpor_app *app)
     return state;
 }
 
+/* Replaces the value `top` by `below`, a value inside it, and frees all other values inside. */
+static void keep_only(torpor_json *top, torpor_json *below)
+{
+    torpor_json kept = *below;
+    below->first = NULL;
+    free_below(top);
+    *top = kept;
+    top->next = NULL;
+    top->key = NULL;
+}
+
+/* Makes a call, and returns a member of the reply's parameters; NULL on failure. `lack` says that it has none. */
+static torpor_json *call_for(torpor_app *app, struct text *call, const char *member, const char *lack)
+{
+    torpor_json *reply = NULL;
+    if (call_and_wait(app, call, CALL_MS, &reply) < 0) {
+        torpor_json_free(reply);
+        return NULL;
+    }
+    /* The cast is safe: this function owns the reply. */
+    torpor_json *value = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), member);
+    if (value == NULL) {
+        torpor_json_free(reply);
+        fail(app, -EPROTO, "%s", lack);
+        return NULL;
+    }
+    keep_only(reply, value);
+    return reply;
+}
+
 /* ---- Other apps -------------------------------------------------------------------------------------------------- */
 
 /* Makes a random token for a request: a request that is repeated on another connection is carried out only once. */
@@ -1735,6 +1765,30 @@ int torpor_app_unsubscribe(torpor_app *app, const char *topic)
     put_string(&call, topic);
     put(&call, ",\"end\":true");
     return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+torpor_json *torpor_app_take(torpor_app *app, int64_t max, bool keep, const int64_t *done, size_t count)
+{
+    if (app->path == NULL) {
+        torpor_json *none = torpor_json_read("[]", 2);
+        if (none == NULL)
+            fail(app, -ENOMEM, "There is no memory.");
+        return none;
+    }
+    struct text call = start_call("Take");
+    put(&call, "\"keep\":");
+    put(&call, keep ? "true" : "false");
+    if (max > 0) {
+        put(&call, ",\"max\":");
+        put_int(&call, max);
+    }
+    for (size_t index = 0; index < count; index++) {
+        put(&call, index == 0 ? ",\"done\":[" : ",");
+        put_int(&call, done[index]);
+    }
+    if (count > 0)
+        put(&call, "]");
+    return call_for(app, &call, "mail", "The supervisor gave no messages.");
 }
 
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
@@ -2000,17 +2054,6 @@ static int no_settings(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, which would know its settings.");
 }
 
-/* Replaces the value `top` by `below`, a value inside it, and frees all other values inside. */
-static void keep_only(torpor_json *top, torpor_json *below)
-{
-    torpor_json kept = *below;
-    below->first = NULL;
-    free_below(top);
-    *top = kept;
-    top->next = NULL;
-    top->key = NULL;
-}
-
 torpor_json *torpor_app_settings(torpor_app *app)
 {
     if (app->path == NULL) {
@@ -2018,20 +2061,7 @@ torpor_json *torpor_app_settings(torpor_app *app)
         return NULL;
     }
     struct text call = start_call("Settings");
-    torpor_json *reply = NULL;
-    if (call_and_wait(app, &call, CALL_MS, &reply) < 0) {
-        torpor_json_free(reply);
-        return NULL;
-    }
-    /* The cast is safe: this function owns the reply. */
-    torpor_json *settings = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), "settings");
-    if (settings == NULL) {
-        torpor_json_free(reply);
-        fail(app, -EPROTO, "The supervisor gave no settings.");
-        return NULL;
-    }
-    keep_only(reply, settings);
-    return reply;
+    return call_for(app, &call, "settings", "The supervisor gave no settings.");
 }
 
 int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)

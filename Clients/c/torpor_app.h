@@ -356,6 +356,12 @@ int64_t torpor_app_post(torpor_app *app, const char *to, const char *topic, cons
 int torpor_app_subscribe(torpor_app *app, const char *topic, const char *coalesce, unsigned flags);
 /* Ends a subscription. */
 int torpor_app_unsubscribe(torpor_app *app, const char *topic);
+/* Takes messages from the app's mailbox, the first ones first, at most max (0: as many as fit into a reply): an array of
+ * objects with id, topic, name, payload, sender and more, empty if none waits and without a supervisor. Free it with
+ * torpor_json_free; NULL on failure: see torpor_app_last_error. Without keep, the messages are removed at once, and lost
+ * if the program ends before it has handled them. With keep, a message stays until a later call has its id in done, an
+ * array of `count` ids. */
+torpor_json *torpor_app_take(torpor_app *app, int64_t max, bool keep, const int64_t *done, size_t count);
 
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
 

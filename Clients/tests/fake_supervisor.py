@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 Json = Dict[str, Any]
 BOUND = 10.0
@@ -72,6 +72,7 @@ class FakeSupervisor:
         self.opened: List[Tuple[str, str]] = []
         self.posted: List[Json] = []
         self.subscribed: List[Json] = []
+        self.mail: List[Json] = [{"id": number, "topic": "news", "payload": [number], "sender": "db"} for number in (1, 2, 3, 4)]
         self.transfers: Dict[int, Json] = {}
         self.alerts: List[Json] = []
         self.badge = 0
@@ -339,6 +340,16 @@ class FakeSupervisor:
             raise Refusal("org.varlink.service.InvalidParameter", parameter="topic", message="topic cannot be used")
         self.subscribed.append({"topic": topic, **more})
         return {}
+
+    def _Take(
+        self, connection: Connection, max: Optional[int] = None, keep: bool = False, done: Sequence[int] = (), only: Sequence[int] = ()
+    ) -> Json:
+        self.mail = [message for message in self.mail if message["id"] not in done]
+        chosen = [message for message in self.mail if not only or message["id"] in only]
+        chosen = chosen[:max]
+        if not keep:
+            self.mail = [message for message in self.mail if message not in chosen]
+        return {"mail": chosen, "more": False}
 
     def _CanOpen(self, connection: Connection, scheme: str) -> Json:
         if scheme == "secret":

@@ -221,13 +221,15 @@ extension ControlService {
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
         let unbound = supervisor.wakes.sockets.unbound(of: app)
+        let topics = supervisor.mailboxes.topics(of: app)
         let isDeaf = supervisor.wakes.connectionWatch.listensNowhere(app)
         guard specification.wakeOnConnect != .none, !isDeaf, app.run.tree != nil || !connections.isEmpty else {
-            return specification.wakers(exceptAt: unbound)
+            return specification.wakers(exceptAt: unbound, topics: topics)
         }
         return specification.wakers(
             connections: connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" },
-            exceptAt: unbound
+            exceptAt: unbound,
+            topics: topics
         )
     }
 

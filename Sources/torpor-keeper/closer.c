@@ -306,12 +306,20 @@ static void wait_briefly(void)
     }
 }
 
-void closer_leave(void)
+void closer_leave(bool ends)
 {
     if (grave_count > 0)
         start(0, true);
     close_graves(0, true, NULL);  // descriptors for which no closer could be created
-    if (manager_present)
+    // A closer goes on when the manager has closed its copies. When the keeper ends, the manager kills what is left of the
+    // service, so wait a moment until the manager has read all messages. If it reads none, leave the closers to it.
+    bool is_told = !manager_present;
+    for (unsigned turn = 0; ends && !is_told && turn < LEAVE_TURNS; turn++) {
+        is_told = closer_flush();
+        if (!is_told)
+            nanosleep(&(struct timespec){0, LEAVE_LOOK}, NULL);
+    }
+    if (!is_told)
         return;
     for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
         if (closer->pid != 0 && closer->gate >= 0) {

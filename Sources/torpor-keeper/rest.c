@@ -8,6 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 // Frees memory when the keeper is idle. Its start touches most of the program, of which little is needed later. Pages
 // that are dropped are read again from the page cache when used. The remaining pages are locked, so that the keeper
 // can launch, reap and terminate apps even when memory is short. Children do not inherit the locks (mlockall(2)), and
@@ -16,7 +20,6 @@
 static int release(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
-    (void)context;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
@@ -26,7 +29,7 @@ static int release(struct dl_phdr_info *object, size_t size, void *context)
         uintptr_t end = (start + segment->p_filesz) & ~(page - 1);
         start = (start + page - 1) & ~(page - 1);
         if (start < end)
-            madvise((void *)start, end - start, MADV_DONTNEED);
+            madvise((void *)start, end - start, *(int *)context);
     }
     return 0;
 }
@@ -47,9 +50,19 @@ static void lock(void)
         setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-void rest(void)
+static bool is_due;
+
+void rest_soon(void) { is_due = true; }
+
+void rest_if_due(void)
 {
+    if (!is_due)
+        return;
+    is_due = false;
+    int unlocked = MADV_DONTNEED, locked = MADV_DONTNEED_LOCKED;
     munlockall();
-    dl_iterate_phdr(release, NULL);
+    dl_iterate_phdr(release, &unlocked);
     lock();
+    // What has run since, as of Linux 5.18.
+    dl_iterate_phdr(release, &locked);
 }

@@ -172,10 +172,10 @@ struct DockerRunTests {
 
     @Test("of several containers of one name, the first is the one that others name")
     func copiedLines() throws {
-        let lines = "docker run --name db pg\ndocker run --name web --link db --volumes-from db nginx\n"
+        let lines = "docker run pg\ndocker run --link pg nginx\n"
         let found = try imported(String(repeating: lines, count: 20))
         #expect(found.apps.count == 40)
-        #expect(try found["web-20"].requires == ["db"])
+        #expect(try found["nginx-20"].requires == ["pg"])
     }
 
     @Test("a pod and its containers")

@@ -232,6 +232,38 @@ struct ParkingTests {
         }
     }
 
+    @Test("those that close for an app have ended when the keeper ends, so that the manager need not kill them")
+    func leave() throws {
+        let manager = try Manager()
+        try withBench(environment: manager.environment) { bench in
+            // Only the keeper and the manager have the other end from here on.
+            let reader = try { () throws -> Descriptor in
+                let (reader, writer) = try Descriptor.pipe()
+                try hold(bench, "store/web/000000n", [writer][...])
+                return reader
+            }()
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.store.count == 1
+                }
+            )
+            bench.keeper.sayBye()
+            try bench.tellStandIn("0")
+            // The manager reads on, as systemd does while a service stops.
+            let keeper = try Pidfd.open(bench.process.processIdentifier)
+            let end = Clock.monotonic() + .seconds(20)
+            while try !Descriptor.wait(keeper.raw, timeout: .milliseconds(1)), Clock.monotonic() < end {
+                try manager.read()
+                manager.barriers = []
+            }
+            #expect(try bench.status() == 0)
+            #expect(manager.store.isEmpty)
+            // The last copy of the descriptor was the closer's.
+            #expect(try Descriptor.wait(reader.raw, timeout: .zero))
+        }
+    }
+
     @Test("an app that stores and removes without end keeps the manager no busier than it may")
     func churn() throws {
         let manager = try Manager()

@@ -67,6 +67,16 @@ struct NeededFiles {
                 "the app is not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
             )
         }
+        for limit in app.processLimits {
+            guard let most = inspection.hardLimit(limit.resource), limit.hard > most else { continue }
+            let wanted = limit.hard == .max ? "unlimited" : "\(limit.hard)"
+            draft.warning(
+                "limits",
+                "\(limit.name): \(wanted) is above \(most), the hard limit here, so the app is not launched by a torpord "
+                    + "without CAP_SYS_RESOURCE, such as that of a user: lower it, or raise Limit\(limit.name.uppercased())= "
+                    + "of the service user@.service"
+            )
+        }
         if let language = app.presentation.language, SettingTemplate.names(in: language).isEmpty,
             !Placeholder.isForScene(language), inspection.hasLocale(language) == false
         {

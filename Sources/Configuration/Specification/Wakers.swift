@@ -34,8 +34,13 @@ extension AppSpecification {
 
     /// The events that wake the app, as words for people. `connections` contains the addresses that `wake_on_connect`
     /// watches; they are known only while the app runs. `unbound` contains the sockets
-    /// (``SocketSpecification/identity``) that are not bound, so that no connection arrives at them.
-    public func wakers(connections: [String] = [], exceptAt unbound: Set<String> = []) -> [String] {
+    /// (``SocketSpecification/identity``) that are not bound, so that no connection arrives at them. `topics` are those
+    /// to which the app has subscribed too; nil for those of the configuration.
+    public func wakers(
+        connections: [String] = [],
+        exceptAt unbound: Set<String> = [],
+        topics: [String: TopicRule]? = nil
+    ) -> [String] {
         var wakers: [String] = []
         for socket in sockets where socket.wake != .none && !unbound.contains(socket.identity) {
             wakers.append("connections to \(socket.plan.address)")
@@ -44,8 +49,9 @@ extension AppSpecification {
         for timer in self.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
         for path in self.paths where path.wake != .none { wakers.append("path \(path.name)") }
         for device in self.devices where device.wake != .none { wakers.append("device \(device.name)") }
-        for topic in self.topics.keys.sorted() {
-            guard let rule = self.topics[topic], rule.wake != .none, !rule.refresh else { continue }
+        let topics = topics ?? self.topics
+        for topic in topics.keys.sorted() {
+            guard let rule = topics[topic], rule.wake != .none, !rule.refresh else { continue }
             wakers.append("\(rule.urgent ? "posts" : "urgent posts") to \(topic)")
         }
         for subscription in self.subscriptions { wakers.append("news of \(subscription.name)") }

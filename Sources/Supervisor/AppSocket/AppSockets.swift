@@ -190,8 +190,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                     }
                 }
             case .subscribe(let request):
-                try supervisor.mailboxes.subscribe(request, app)
-                reply.send()
+                try supervisor.mailboxes.subscribe(request, app) { problem in
+                    guard let problem else { return reply.send() }
+                    reply.fail(AppInterface.ErrorName.failed, ["message": .string(problem)])
+                }
             case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
             case .scheduleAlert, .cancelAlert, .alerts, .setBadge: alert(request, reply, app)
             case .permissions, .requestPermission: permission(request, reply, app)

@@ -434,7 +434,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         for follower in app.outputFollowers { follower.step() }
     }
 
-    package func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
+    package func logPath(of app: AppRuntime) -> String { logPath(ofRemoved: app.name) }
+
+    /// The path that the log of an app with this name has, or had.
+    package func logPath(ofRemoved name: String) -> String { supervisor.runtime.logs + "/" + name + ".log" }
 }
 
 extension Launcher {

@@ -231,8 +231,13 @@ extension Mailboxes {
         rule(for: draft.topic, app)?.keep ?? false
     }
 
-    /// Carries out an app's request to subscribe to a topic, or to end a subscription.
-    func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
+    /// Carries out an app's request to subscribe to a topic, or to end a subscription. `completion` is called when the
+    /// change is on disk, or with the reason why it was taken back, as a sentence.
+    func subscribe(
+        _ request: SubscribeRequest,
+        _ app: AppRuntime,
+        _ completion: @escaping (String?) -> Void
+    ) throws(FieldError) {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
         }
@@ -240,21 +245,36 @@ extension Mailboxes {
         if request.topic.utf8.starts(with: OpenedURL.reserved.utf8), !request.end {
             throw FieldError(field: "topic", problem: Self.isReserved)
         }
-        let key = StoredSubscription.Key(app: app.name, topic: request.topic)
-        if request.end {
-            app.subscriptions?[request.topic] = nil
-            if app.subscriptions?.isEmpty ?? false { app.subscriptions = nil }
-            return host.store.remove(key)
-        }
-        guard app.subscriptions?[request.topic] != nil || app.subscriptions?.count ?? 0 < Self.mostSubscriptions else {
+        let former = app.subscriptions?[request.topic]
+        let isRoom = former != nil || app.subscriptions?.count ?? 0 < Self.mostSubscriptions
+        guard request.end || isRoom else {
             throw FieldError(field: "topic", problem: "is one too many: at most \(Self.mostSubscriptions) are kept")
         }
-        let rule = try TopicRule(request)
+        let rule = request.end ? nil : try TopicRule(request)
+        keep(rule, for: request.topic, app)
+        host.store.sync { [weak self, weak app] problem in
+            guard let problem else { return completion(nil) }
+            // A later request may have changed it again.
+            if let self, let app, app.subscriptions?[request.topic] == rule {
+                self.keep(former, for: request.topic, app)
+            }
+            completion("the subscription was not changed: it cannot be stored (\(problem))")
+        }
+    }
+
+    /// Remembers an app's subscription to a topic; nil if it has none.
+    private func keep(_ rule: TopicRule?, for topic: String, _ app: AppRuntime) {
         var topics = app.subscriptions ?? [:]
-        topics[request.topic] = rule
-        app.subscriptions = topics
+        topics[topic] = rule
+        app.subscriptions = topics.isEmpty ? nil : topics
+        guard let rule else { return host.store.remove(StoredSubscription.Key(app: app.name, topic: topic)) }
         let text = String(wire: rule.json.serialised())
-        host.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
+        host.store.save(StoredSubscription(app: app.name, topic: topic, rule: text))
+    }
+
+    /// The app's topics with their rules: those of its configuration, and those to which it has subscribed.
+    package func topics(of app: AppRuntime) -> [String: TopicRule] {
+        app.specification.topics.merging(app.subscriptions ?? [:]) { _, subscribed in subscribed }
     }
 
     private static let isReserved =

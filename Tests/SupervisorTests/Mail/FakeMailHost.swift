@@ -145,6 +145,15 @@ final class FakeMail {
         return try #require(outcome)
     }
 
+    /// Subscribes the app; returns why it was taken back, nil if it is on disk.
+    @discardableResult
+    func subscribe(_ request: SubscribeRequest) throws -> String? {
+        var outcome: String??
+        try boxes.subscribe(request, web) { outcome = .some($0) }
+        try turn { outcome != nil }
+        return try #require(outcome)
+    }
+
     /// What the file has.
     func stored() throws -> StoreContents {
         var contents: StoreContents?

@@ -239,7 +239,7 @@ import Varlink
         var request = SubscribeRequest(topic: "dev.*")
         request.coalesce = "latest"
         request.urgent = true
-        try mail.boxes.subscribe(request, mail.web)
+        #expect(try mail.subscribe(request) == nil)
         #expect(try mail.post("dev.1").get().change == "added")
         #expect(try mail.post("dev.1").get().change == "changed")
         let contents = try mail.stored()
@@ -248,7 +248,7 @@ import Varlink
         next.boxes.rememberSubscriptions(contents)
         #expect(next.boxes.rule(for: "dev.2", next.web) == mail.boxes.rule(for: "dev.2", mail.web))
         request.end = true
-        try mail.boxes.subscribe(request, mail.web)
+        #expect(try mail.subscribe(request) == nil)
         #expect(mail.boxes.rule(for: "dev.1", mail.web) == nil && mail.web.subscriptions == nil)
         #expect(try mail.stored().subscriptions.isEmpty)
     }
@@ -257,22 +257,36 @@ import Varlink
     func ownTopics() throws {
         let mail = try FakeMail()
         var request = SubscribeRequest(topic: "torpor.url")
-        let error = try #require(throws: FieldError.self) { try mail.boxes.subscribe(request, mail.web) }
+        let error = try #require(throws: FieldError.self) { try mail.boxes.subscribe(request, mail.web) { _ in } }
         #expect("\(error)".contains("topics that begin with torpor. are the supervisor's own"), "\(error)")
         #expect(mail.web.subscriptions == nil)
         request.end = true
-        try mail.boxes.subscribe(request, mail.web)
+        #expect(try mail.subscribe(request) == nil)
     }
 
     @Test("An app asks for 256 topics at most, and may change those that it has") func mostTopics() throws {
         let mail = try FakeMail()
-        for number in 0..<256 { try mail.boxes.subscribe(SubscribeRequest(topic: "t\(number)"), mail.web) }
-        #expect(throws: FieldError.self) { try mail.boxes.subscribe(SubscribeRequest(topic: "more"), mail.web) }
+        for number in 0..<256 {
+            try mail.boxes.subscribe(SubscribeRequest(topic: "t\(number)"), mail.web) { _ in }
+        }
+        #expect(throws: FieldError.self) { try mail.subscribe(SubscribeRequest(topic: "more")) }
         var change = SubscribeRequest(topic: "t7")
         change.keep = true
-        try mail.boxes.subscribe(change, mail.web)
+        #expect(try mail.subscribe(change) == nil)
         #expect(mail.boxes.rule(for: "t7", mail.web)?.keep == true)
         change.wake = "never"
-        #expect(throws: FieldError.self) { try mail.boxes.subscribe(change, mail.web) }
+        #expect(throws: FieldError.self) { try mail.subscribe(change) }
+    }
+
+    @Test("A subscription is on disk before the app knows of it, and is taken back where it cannot be stored")
+    func durable() throws {
+        let mail = try FakeMail()
+        #expect(try mail.subscribe(SubscribeRequest(topic: "news")) == nil)
+        #expect(try mail.stored().subscriptions.keys.map(\.topic) == ["news"])
+
+        let full = try FakeMail(canStore: false)
+        let problem = try full.subscribe(SubscribeRequest(topic: "news")) ?? ""
+        #expect(problem.hasPrefix("the subscription was not changed: it cannot be stored ("), "\(problem)")
+        #expect(full.web.subscriptions == nil)
     }
 }

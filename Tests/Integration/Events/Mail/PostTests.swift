@@ -226,6 +226,8 @@ struct PostTests {
             #expect(try daemon.refusal("own")?.name == "NotSubscribed")
             try daemon.ask("d.call('Subscribe', topic='own*', coalesce='latest', keep=True)")
             #expect(try daemon.ask("d.attempt('Subscribe', topic='x', wake='soon')").stringValue == "InvalidParameter")
+            try daemon.done(.suspend, "web")
+            #expect(try daemon.status("web").wokenBy.contains("urgent posts to own*"))
             try daemon.done(.stop, "web")
             for number in 1...3 as ClosedRange<Int64> { try daemon.post("own/a", .int(number)) }
             try daemon.done(.start, "web")
