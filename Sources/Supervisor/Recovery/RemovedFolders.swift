@@ -40,14 +40,18 @@ package struct RemovedFolders: Sendable {
         return isAny
     }
 
+    /// How long one of them may take: a process that still has it open could fill it for ever.
+    private static let patience = Duration.seconds(60)
+
     /// Removes the folders that wait there. What their owners could not remove stays, until the machine boots. May block:
     /// do not call it on the event loop.
     ///
     /// - Parameter end: when to stop (CLOCK_MONOTONIC), although some are left; nil for never.
     package func clear(until end: Duration? = nil) {
-        let work = TreeWork(until: end)
         for name in (try? File.list(path)) ?? [] {
             let place = path + "/" + name
+            let longest = Clock.monotonic() + Self.patience
+            let work = TreeWork(until: end.map { min($0, longest) } ?? longest)
             if let folder = try? Folder(place), let owner = try? folder.status() {
                 let rights = FileRights(name: "", uid: owner.uid, gid: owner.gid, groups: [owner.gid])
                 if let rights {
