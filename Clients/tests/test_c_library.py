@@ -344,12 +344,12 @@ class CLibraryTests(SupervisedTestCase):
         )
         self.assertEqual(probe.do("badge 7"), "badged 0 ")
         self.assertEqual(self.supervisor.badge, 7)
-        self.assertRegex(probe.do("no-alert coffee"), "^cancelled -[0-9]+ there is no alert coffee")
+        self.assertRegex(probe.do("no-alert coffee"), f"^cancelled {-errno.ENOENT} there is no alert coffee")
         self.assertEqual(probe.do("no-alert tea"), "cancelled 0 ")
         self.assertEqual([alert["title"] for alert in self.supervisor.alerts], ["Later"])
         self.assertEqual(probe.do("no-alert"), "cancelled 0 ")
         self.assertEqual(self.supervisor.alerts, [])
-        self.assertRegex(probe.do("alert "), "^scheduled -[0-9]+ title must be")
+        self.assertRegex(probe.do("alert "), f"^scheduled {-errno.EIO} title must be")
         probe.finish()
 
     def test_permissions_are_read_and_requested(self) -> None:
@@ -372,8 +372,8 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("settings"), 'settings 3 8000 da"rk null')
         self.assertEqual(probe.do('set-theme "da\\"rk"'), "set 0 ")
         self.assertEqual(probe.do("set-theme -"), "set 1 ")
-        self.assertRegex(probe.do("set-theme dark"), "^set -[0-9]+ The value is not JSON")
-        self.assertRegex(probe.do("set-port 1"), "^set -[0-9]+ port is not for the app to set")
+        self.assertRegex(probe.do("set-theme dark"), f"^set {-errno.EINVAL} The value is not JSON")
+        self.assertRegex(probe.do("set-port 1"), f"^set {-errno.EPERM} port is not for the app to set")
         self.assertEqual(probe.do("settings"), "settings 3 8000 light null")
         probe.finish()
 
