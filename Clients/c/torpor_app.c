@@ -10,7 +10,9 @@
  * There are two locks. `lock` guards the structure, and is never held during a function of the delegate or a wait.
  * `call_lock` is held by the thread that waits on the third connection. A thread that needs both takes call_lock first.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "torpor_app.h"
 
 #include <errno.h>

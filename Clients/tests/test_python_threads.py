@@ -484,6 +484,9 @@ class ThreadsTests(SupervisedTestCase):
         )
         with self.assertRaises(torpor.InvalidParameter):
             app.subscribe("torpor.url")
+        # What os.listdir says of a name that is not UTF-8 must not become another name on the way.
+        with self.assertRaisesRegex(torpor.InvalidParameter, "the payload cannot be posted: .*surrogates not allowed"):
+            app.post("notes", "a", {"file": "\udcff.txt"})
 
     def test_files_are_transferred(self) -> None:
         app = self.app(Recorder())

@@ -66,10 +66,12 @@ package struct PlainLogs {
     /// Shows what is left of the log of an app that was removed from the configuration. Returns false if nothing is.
     private func showLeftLog(of app: String, _ manager: Manager) throws -> Bool {
         let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
+        // Ask now: while the log is read, the connection takes no other call.
+        let sentence = sentence(aboutRemoved: app, manager)
         var isSaid = false
         do {
             try AppLog(app: app, manager: manager, choice: choice).read { page in
-                if !isSaid { sayRemoved(app, manager) }
+                if !isSaid { Complaint.say(sentence, .remark) }
                 isSaid = true
                 Output.write(page.lines.map { lines.text(of: $0) }.joined())
                 return true
@@ -80,7 +82,7 @@ package struct PlainLogs {
         return isSaid
     }
 
-    private func sayRemoved(_ app: String, _ manager: Manager) {
+    private func sentence(aboutRemoved app: String, _ manager: Manager) -> String {
         var request = EventsRequest()
         request.app = app
         request.limit = 20
@@ -89,8 +91,7 @@ package struct PlainLogs {
             $0["kind"]?.stringValue == "configuration" && $0["text"]?.stringValue?.contains("removed") == true
         }
         let when = removal?["at"]?.intValue.map { " since \(Times.timestamp($0))" } ?? ""
-        let name = Terminal.harmless(app)
-        Complaint.say("\(name) is not in the configuration\(when): this is what is left of its log", .remark)
+        return "\(Terminal.harmless(app)) is not in the configuration\(when): this is what is left of its log"
     }
 
     private struct Lines: Sendable {

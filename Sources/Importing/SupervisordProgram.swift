@@ -30,7 +30,7 @@ struct SupervisordProgram {
     /// Translates the program. Its processes become instances of the app.
     func program() -> ImportedProgram {
         var program = ImportedProgram(name, line: section.line.number)
-        let count = number("numprocs", 1, in: 1...1000, &program)
+        let count = number("numprocs", 1, in: -1_000_000...1000, &program)
         let start = number("numprocs_start", 0, in: 0...1_000_000_000, &program)
         if count > 1 {
             program["instances"] = .integer(Int64(count))
@@ -44,6 +44,13 @@ struct SupervisordProgram {
             )
         }
         fill(&program, number: count > 1 ? "%i" : "\(start)", count: count)
+        if count < 1 {
+            program["launch"] = .string("on-demand")
+            program.remark(
+                "numprocs is \(count), so supervisord runs none of it: only a user launches it (‘torpor start’)",
+                at: section.line(of: "numprocs")
+            )
+        }
         return program
     }
 
@@ -230,7 +237,8 @@ struct SupervisordProgram {
             }
             program["restart"] = .string(flag ? "always" : "never")
         }
-        let seconds = number("startsecs", 1, in: 0...1_000_000, &program)
+        // supervisord takes a negative time as none.
+        let seconds = max(0, number("startsecs", 1, in: -1_000_000...1_000_000, &program))
         if seconds > 0 {
             // During startsecs, the app counts as launching: if it ends in that time, the launch has failed. Later, no
             // deadline terminates the app.

@@ -36,6 +36,11 @@ extension Coordinator {
         return finish(now: now)
     }
 
+    /// The apps whose launches wait for a policy to admit or refuse them, with the reason of each launch.
+    public var waitingForAdmission: [(app: AppID, reason: LaunchReason)] {
+        admission.waiting.map { ($0, nodes[$0].machine.launchReason) }
+    }
+
     /// Whether the launch of the app waits for a policy to admit or refuse it.
     public func waitsForAdmission(_ app: AppID) -> Bool { admission.isAsked(app) }
 

@@ -132,6 +132,7 @@ public final class PolicyChain {
                 slot.state = .quarantined(reason)
                 slot.lastFailure = reason
                 delegate?.policy(slot, changed: "is quarantined: \(reason)", isTrouble: true)
+                delegate?.policiesChanged()
             } else {
                 load(slot)
             }

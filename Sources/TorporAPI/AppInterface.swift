@@ -370,7 +370,7 @@ public enum AppInterface {
         error UnknownTask (token: int, message: string)
 
         # The app does not exist; nearest is a similar name.
-        error UnknownApp (name: string, nearest: ?string)
+        error UnknownApp (name: string, nearest: ?string, message: ?string)
 
         # The app accepts no messages of the topic.
         error NotSubscribed (app: string, topic: string, message: string)

@@ -196,6 +196,25 @@ import Testing
         }
     }
 
+    @Test("a condition that waits in a wake storm is not forgotten when torpord is replaced", arguments: [true, false])
+    func heldBackAfterTakeover(holds: Bool) throws {
+        let folder = try TestFolder()
+        let storm = "wake_storm = { limit = 1, window = \"1h\", hold = \"1h\" }"
+        let toml = Self.web(folder, "exists = \"\(folder("f"))\"", more: storm)
+        let events = try FakeEvents(real: toml)
+        try hear(events, folder)
+        try File.write(folder("f"), "1")
+        try events.wait("it is launched", passing: .seconds(1)) { events.woken("web").count == 1 }
+        try events.evict("web")
+        try hear(events, folder)
+        #expect(events.woken("web").count == 1)
+        if !holds { try File.remove(folder("f")) }
+        let memory = try Descriptor.duplicate(try #require(events.host.held["paths"]?.first))
+        let next = try FakeEvents(real: toml, left: [(name: "paths", descriptors: [memory])])
+        try hear(next, folder)
+        #expect(next.woken("web").count == (holds ? 1 : 0))
+    }
+
     @Test("names with odd bytes are told as they are, each once") func oddNames() throws {
         let folder = try TestFolder()
         try File.makeDirectories(folder("d"))

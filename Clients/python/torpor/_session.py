@@ -13,7 +13,7 @@ import weakref
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ._errors import NotSupervised, TorporError, error_of
+from ._errors import InvalidParameter, NotSupervised, TorporError, error_of
 from ._messages import Json, Message, Situation
 
 #: The longest reply that is taken, in bytes.
@@ -229,7 +229,11 @@ def new_token() -> str:
 def post_parameters(
     app: str, topic: str, payload: Any, coalesce: Optional[str], key: Optional[str], urgent: Optional[bool]
 ) -> Json:
-    """The parameters of Post, with a new token."""
+    """The parameters of Post, with a new token. Raises InvalidParameter for a payload that cannot be JSON in UTF-8."""
+    try:
+        json.dumps(payload, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidParameter(f"the payload cannot be posted: {error}") from None
     given = {"app": app, "topic": topic, "payload": payload, "coalesce": coalesce, "key": key, "urgent": urgent}
     return {"token": new_token(), **{name: value for name, value in given.items() if value is not None}}
 

@@ -36,10 +36,10 @@ package final class PathSource: EventRoom, EventSource {
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// Changes while the app ran, of triggers with `rerun`: they launch it once more when it has ended.
     private var missed: [AppID: [String: WakeEvent]] = [:]
-    /// The texts of such events that an earlier torpord has left, by the keys of their triggers, until these are
-    /// watched.
+    /// The texts of the events of both kinds that an earlier torpord has left, by the keys of their triggers, until these
+    /// are watched.
     private var inherited: [String: String] = [:]
-    /// The events of triggers with `rerun` that the record has for the next torpord.
+    /// The events that have not woken their apps, as the record has them for the next torpord.
     private var keptNotes: [String: String] = [:]
     /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
@@ -135,8 +135,8 @@ package final class PathSource: EventRoom, EventSource {
         adoptInherited()
     }
 
-    /// Adopts the events of triggers with `rerun` that an earlier torpord has left: the app is launched once more when
-    /// it has ended, or now, if it ended while no torpord ran.
+    /// Adopts the events that an earlier torpord has left. Those that were held back wake their app now; those of
+    /// triggers with `rerun` launch it once more when it has ended, or now, if it ended while no torpord ran.
     private func adoptInherited() {
         guard !inherited.isEmpty else { return }
         let configured = Set(triggered.values.flatMap(\.keys))
@@ -144,9 +144,8 @@ package final class PathSource: EventRoom, EventSource {
         for (key, text) in inherited {
             guard case .trigger(let id, let trigger) = meanings[key] else { continue }
             inherited[key] = nil
-            guard trigger.reruns else { continue }
             let event = WakeEvent(.path, trigger.name, text, wake: trigger.wake.wake(), at: now)
-            if isAlive(apps[id]) {
+            if trigger.reruns, isAlive(apps[id]) {
                 missed[id, default: [:]][key] = event
             } else {
                 heldBack[id, default: [:]][key] = event
@@ -160,9 +159,7 @@ package final class PathSource: EventRoom, EventSource {
     /// they have not launched their app yet.
     private var notes: [String: String] {
         var notes = inherited
-        for (key, event) in [missed, heldBack].flatMap(\.values).joined() {
-            if case .trigger(_, let trigger) = meanings[key], trigger.reruns { notes[key] = event.text }
-        }
+        for (key, event) in [missed, heldBack].flatMap(\.values).joined() { notes[key] = event.text }
         return notes
     }
 
@@ -318,6 +315,7 @@ package final class PathSource: EventRoom, EventSource {
                 settling?.arm(after: Self.settlingTime)
             }
         }
+        rememberNotes()
     }
 
     private func complain(_ trouble: String, of key: String) {

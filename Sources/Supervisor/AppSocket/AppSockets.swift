@@ -227,9 +227,13 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             target = try selection.one(request.app)
         } catch {
             if let problem = error.problem { return reply.fail(problem) }
+            let hint = error.nearest.map { ": did you mean \($0)?" } ?? ""
             return reply.fail(
                 AppInterface.ErrorName.unknownApp,
-                ["name": .string(error.name), "nearest": .optional(error.nearest)]
+                [
+                    "name": .string(error.name), "nearest": .optional(error.nearest),
+                    "message": .string("there is no app \(error.name)\(hint)"),
+                ]
             )
         }
         if let sentence = supervisor.mailboxes.refusal(ofPostsFrom: app, to: target) {

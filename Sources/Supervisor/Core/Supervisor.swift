@@ -259,6 +259,10 @@ package final class Supervisor: Room {
         activities.claim()
         permissions.denials.claim()
         launcher.environments.claim()
+        // A launch that a policy of the earlier torpord has put off does not begin before the policies are loaded.
+        if !configuration.supervisor.policies.isEmpty {
+            perform(coordinator.setAsksForAdmission(true, now: loop.now))
+        }
         let fresh = takeover.recover()
         takeover.isOver = true
         activities.takeOver()

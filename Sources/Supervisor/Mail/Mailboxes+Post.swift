@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
 package import Engine
 import EventLoop
 import EventSources

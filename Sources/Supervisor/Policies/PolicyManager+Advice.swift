@@ -88,9 +88,20 @@ extension PolicyManager: PolicyChainDelegate {
 
     package func policiesChanged() {
         watchClock()
-        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
-        guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
         let supervisor = supervisor
+        let asks = supervisor.coordinator.asksForAdmission
+        // A policy that is being loaded may be one that decides about launches: until that is known, launches that wait
+        // for a policy go on waiting. Then the policies are asked about them anew.
+        if asks, chain.slots.contains(where: { $0.state == .loading && !$0.settings.onlyAdvises }) {
+            asksAnew = true
+            return
+        }
+        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
+        if isNeeded, asksAnew {
+            for (app, reason) in supervisor.coordinator.waitingForAdmission { mayLaunch(supervisor.apps[app], reason) }
+        }
+        asksAnew = false
+        guard isNeeded != asks else { return }
         supervisor.uninterrupted {
             supervisor.perform(supervisor.coordinator.setAsksForAdmission(isNeeded, now: supervisor.loop.now))
         }

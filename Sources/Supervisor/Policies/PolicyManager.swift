@@ -42,6 +42,8 @@ package final class PolicyManager: LifecycleObserver {
     package var told: [String: String] = [:]
     /// Launches that a policy has delayed, each with the timer that ends the delay.
     var putOff: [AppID: TimerSource] = [:]
+    /// Whether the policies are to be asked about the waiting launches anew, as soon as they are loaded.
+    var asksAnew = false
     /// Records which policy is running in this process. If a policy crashes torpord, the next torpord reads here which
     /// one it was. Nil if the file cannot be opened.
     private(set) var marks: PolicyMarks?
@@ -138,6 +140,7 @@ package final class PolicyManager: LifecycleObserver {
     /// Opens a policy's library again; false if there is no policy of that name.
     package func reload(_ name: String) -> Bool {
         marks?.forget(name)
+        asksAnew = true
         return chain.reload(name)
     }
 }
@@ -151,6 +154,7 @@ extension Supervisor {
             do throws(Errno) {
                 try showPolicies()
             } catch {
+                perform(coordinator.setAsksForAdmission(false, now: loop.now))
                 return log.error("policies cannot be shown the apps, so none is used: \(error)")
             }
         }

@@ -13,6 +13,7 @@ import Varlink
     /// Numbers of torpor_policy.h.
     private enum Number {
         static let started = 0, state = 2, timeUsed = 4, launch = 5, ended = 6, timer = 7
+        static let admit = 4
         static let goal = 1, grant = 2, delay = 5, refuse = 6, restart = 7, giveUp = 8, profile = 9, askAgain = 10
         static let notRunning = 0, inactive = 1, background = 3, suspended = 4
     }
@@ -143,6 +144,32 @@ import Varlink
             #expect(daemon.processes(of: "a").isEmpty)
             try daemon.done(.start, "a") { $0.force = true }
             #expect(try daemon.summary("a").state == "active")
+        }
+    }
+
+    @Test("a launch that is put off stays so when torpord or the policy is replaced: it is asked again")
+    func delayRemains() throws {
+        let rules = rule(on: Number.launch, Number.delay, time: 3_600_000_000, reason: "in an hour")
+        let apps = Governed.sleeper("a", "launch = \"on-demand\"")
+        let toml = Governed.toml([("adviser", try Governed.advisor(rules))], apps: apps)
+        try withRecovery(toml) { daemon throws in
+            try daemon.waitForPolicy("adviser", "is there") { $0.state == "ready" }
+            _ = try daemon.verb(.start, "a") { $0.wait = false }
+            func isHeldBack(_ reason: String) throws {
+                try daemon.eventually("it waits: \(reason)") {
+                    try daemon.summary("a").heldBack?.contains(reason) ?? false
+                }
+                #expect(daemon.processes(of: "a").isEmpty)
+            }
+            try isHeldBack("in an hour")
+            for loss in [Loss.killed, .upgraded] {
+                try daemon.lose(loss)
+                try isHeldBack("in an hour")
+            }
+            _ = try daemon.apply(toml.replacing("in an hour", with: "in another hour"))
+            try isHeldBack("in another hour")
+            _ = try daemon.apply(toml.replacing(rules, with: rule(on: Number.launch, Number.admit)))
+            try daemon.waitFor("a", "active")
         }
     }
 
