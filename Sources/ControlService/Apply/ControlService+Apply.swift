@@ -178,7 +178,12 @@ extension ControlService {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
         // An app that was removed but has not ended yet, and is now added again, counts as new: forget what users
         // requested for it.
-        for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
+        // What it has saved is still there, and the edit that removed it was probably a mistake: its next launch gets it.
+        let names = Set(applied.new.apps.map(\.name))
+        for app in apps where coordinator.isLeaving(app.id) {
+            app.kept.goalOfPerson = nil
+            if names.contains(app.name) { app.keepsStateWhenStopped = true }
+        }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.id))
         let actions: [AppAction]

@@ -165,7 +165,10 @@ extension ControlService {
             (supervisor.mailboxes.waiting(for: app).count, "message"),
             (supervisor.alerts.count(of: app), "alert"),
         ]
-        let words = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        var words = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        if let state = supervisor.savedStates.archives(of: app).found {
+            words.append("saved state (\(Bytes.text(state.bytes)))")
+        }
         guard let last = words.last else { return nil }
         return words.count == 1 ? last : words.dropLast().joined(separator: ", ") + " and " + last
     }
