@@ -875,20 +875,30 @@ static const char *sentence_of(const torpor_json *reply)
     return message != NULL ? message : torpor_json_string(torpor_json_get(reply, "error"), NULL);
 }
 
-static int code_of(const char *error)
+/* The word that says why a call failed; NULL for none. */
+static const char *reason_of(const torpor_json *reply)
+{
+    return torpor_json_string(torpor_json_get(torpor_json_get(reply, "parameters"), "reason"), NULL);
+}
+
+/* The errno of an error, by its name. `reason` says more about Failed: a word, or NULL. */
+static int code_of(const char *error, const char *reason)
 {
     static const struct {
         const char *name;
         int code;
     } codes[] = {
+        {"unknown", -ENOENT},         {"invalid", -EINVAL},      {"not-permitted", -EPERM}, {"full", -ENOSPC},
         {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"NoHandler", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
         {"UnknownApp", -ENOENT},      {"NotSubscribed", -EOPNOTSUPP}, {"MailboxFull", -ENOSPC},
         {"InvalidParameter", -EINVAL}, {"MethodNotFound", -ENOSYS}, {"InterfaceNotFound", -ENOSYS},
         {"MethodNotImplemented", -ENOSYS},
     };
-    for (size_t index = 0; index < sizeof codes / sizeof codes[0]; index++)
-        if (strcmp(codes[index].name, error) == 0)
-            return codes[index].code;
+    const char *names[] = {strcmp(error, "Failed") == 0 ? reason : NULL, error};
+    for (size_t which = 0; which < 2; which++)
+        for (size_t index = 0; names[which] != NULL && index < sizeof codes / sizeof codes[0]; index++)
+            if (strcmp(codes[index].name, names[which]) == 0)
+                return codes[index].code;
     return -EPROTO;
 }
 
@@ -1496,7 +1506,7 @@ static int call_held(torpor_app *app, struct text *call, int milliseconds, torpo
         return fail(app, state, "The supervisor at %s does not answer: %s.", app->path, strerror(-state));
     const char *error = error_of(got);
     if (error != NULL) {
-        state = fail(app, code_of(error), "%s", sentence_of(got));
+        state = fail(app, code_of(error, reason_of(got)), "%s", sentence_of(got));
         torpor_json_free(got);
         return state;
     }
@@ -1626,6 +1636,36 @@ int torpor_app_is_expiring(torpor_app *app)
     return state;
 }
 
+/* Replaces the value `top` by `below`, a value inside it, and frees all other values inside. */
+static void keep_only(torpor_json *top, torpor_json *below)
+{
+    torpor_json kept = *below;
+    below->first = NULL;
+    free_below(top);
+    *top = kept;
+    top->next = NULL;
+    top->key = NULL;
+}
+
+/* Makes a call, and returns a member of the reply's parameters; NULL on failure. `lack` says that it has none. */
+static torpor_json *call_for(torpor_app *app, struct text *call, const char *member, const char *lack)
+{
+    torpor_json *reply = NULL;
+    if (call_and_wait(app, call, CALL_MS, &reply) < 0) {
+        torpor_json_free(reply);
+        return NULL;
+    }
+    /* The cast is safe: this function owns the reply. */
+    torpor_json *value = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), member);
+    if (value == NULL) {
+        torpor_json_free(reply);
+        fail(app, -EPROTO, "%s", lack);
+        return NULL;
+    }
+    keep_only(reply, value);
+    return reply;
+}
+
 /* ---- Other apps -------------------------------------------------------------------------------------------------- */
 
 /* Makes a random token for a request: a request that is repeated on another connection is carried out only once. */
@@ -1737,6 +1777,30 @@ int torpor_app_unsubscribe(torpor_app *app, const char *topic)
     put_string(&call, topic);
     put(&call, ",\"end\":true");
     return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+torpor_json *torpor_app_take(torpor_app *app, int64_t max, bool keep, const int64_t *done, size_t count)
+{
+    if (app->path == NULL) {
+        torpor_json *none = torpor_json_read("[]", 2);
+        if (none == NULL)
+            fail(app, -ENOMEM, "There is no memory.");
+        return none;
+    }
+    struct text call = start_call("Take");
+    put(&call, "\"keep\":");
+    put(&call, keep ? "true" : "false");
+    if (max > 0) {
+        put(&call, ",\"max\":");
+        put_int(&call, max);
+    }
+    for (size_t index = 0; index < count; index++) {
+        put(&call, index == 0 ? ",\"done\":[" : ",");
+        put_int(&call, done[index]);
+    }
+    if (count > 0)
+        put(&call, "]");
+    return call_for(app, &call, "mail", "The supervisor gave no messages.");
 }
 
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
@@ -2002,17 +2066,6 @@ static int no_settings(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, which would know its settings.");
 }
 
-/* Replaces the value `top` by `below`, a value inside it, and frees all other values inside. */
-static void keep_only(torpor_json *top, torpor_json *below)
-{
-    torpor_json kept = *below;
-    below->first = NULL;
-    free_below(top);
-    *top = kept;
-    top->next = NULL;
-    top->key = NULL;
-}
-
 torpor_json *torpor_app_settings(torpor_app *app)
 {
     if (app->path == NULL) {
@@ -2020,20 +2073,7 @@ torpor_json *torpor_app_settings(torpor_app *app)
         return NULL;
     }
     struct text call = start_call("Settings");
-    torpor_json *reply = NULL;
-    if (call_and_wait(app, &call, CALL_MS, &reply) < 0) {
-        torpor_json_free(reply);
-        return NULL;
-    }
-    /* The cast is safe: this function owns the reply. */
-    torpor_json *settings = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), "settings");
-    if (settings == NULL) {
-        torpor_json_free(reply);
-        fail(app, -EPROTO, "The supervisor gave no settings.");
-        return NULL;
-    }
-    keep_only(reply, settings);
-    return reply;
+    return call_for(app, &call, "settings", "The supervisor gave no settings.");
 }
 
 int torpor_app_set_setting(torpor_app *app, const char *name, const char *json)

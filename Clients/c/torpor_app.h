@@ -356,6 +356,12 @@ int64_t torpor_app_post(torpor_app *app, const char *to, const char *topic, cons
 int torpor_app_subscribe(torpor_app *app, const char *topic, const char *coalesce, unsigned flags);
 /* Ends a subscription. */
 int torpor_app_unsubscribe(torpor_app *app, const char *topic);
+/* Takes messages from the app's mailbox, the first ones first, at most max (0: as many as fit into a reply): an array of
+ * objects with id, topic, name, payload, sender and more, empty if none waits and without a supervisor. Free it with
+ * torpor_json_free; NULL on failure: see torpor_app_last_error. Without keep, the messages are removed at once, and lost
+ * if the program ends before it has handled them. With keep, a message stays until a later call has its id in done, an
+ * array of `count` ids. */
+torpor_json *torpor_app_take(torpor_app *app, int64_t max, bool keep, const int64_t *done, size_t count);
 
 /* ---- Transfers --------------------------------------------------------------------------------------------------- */
 
@@ -394,9 +400,10 @@ typedef struct torpor_alert_request {
 } torpor_alert_request;
 
 /* Schedules an alert for users. If the app is in the foreground when the alert is due, the app gets a message instead.
- * Returns 0 when the alert is stored durably. */
+ * Returns 0 when the alert is stored durably; -EINVAL if a part of it is invalid, -ENOSPC if too many are scheduled. */
 int torpor_app_schedule_alert(torpor_app *app, const torpor_alert_request *alert);
-/* Cancels the alert with this id, whether scheduled or shown; NULL for all alerts of the app. */
+/* Cancels the alert with this id, whether scheduled or shown (-ENOENT if there is none); NULL for all alerts of the
+ * app. */
 int torpor_app_cancel_alert(torpor_app *app, const char *id);
 /* Shows a number, 1 to 9999, at the app's desktop entry; 0 removes the number. */
 int torpor_app_set_badge(torpor_app *app, int64_t count);
@@ -449,7 +456,8 @@ int torpor_app_end_activity(torpor_app *app);
 torpor_json *torpor_app_settings(torpor_app *app);
 /* Sets a `writable` setting of the app to a value in JSON, such as "8001" or "\"dark\""; NULL sets the default again.
  * The app gets no message about this change. Returns 1 when the value is on disk and in the settings file, 0 if the
- * setting has this value already, -EINVAL if the text is not JSON. */
+ * setting has this value already, -EINVAL if the text is not JSON or the setting cannot have the value, -ENOENT if there
+ * is no such setting, -EPERM if the app may not set it. */
 int torpor_app_set_setting(torpor_app *app, const char *name, const char *json);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */

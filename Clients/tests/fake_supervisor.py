@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 Json = Dict[str, Any]
 BOUND = 10.0
@@ -72,6 +72,7 @@ class FakeSupervisor:
         self.opened: List[Tuple[str, str]] = []
         self.posted: List[Json] = []
         self.subscribed: List[Json] = []
+        self.mail: List[Json] = [{"id": number, "topic": "news", "payload": [number], "sender": "db"} for number in (1, 2, 3, 4)]
         self.transfers: Dict[int, Json] = {}
         self.alerts: List[Json] = []
         self.badge = 0
@@ -340,6 +341,16 @@ class FakeSupervisor:
         self.subscribed.append({"topic": topic, **more})
         return {}
 
+    def _Take(
+        self, connection: Connection, max: Optional[int] = None, keep: bool = False, done: Sequence[int] = (), only: Sequence[int] = ()
+    ) -> Json:
+        self.mail = [message for message in self.mail if message["id"] not in done]
+        chosen = [message for message in self.mail if not only or message["id"] in only]
+        chosen = chosen[:max]
+        if not keep:
+            self.mail = [message for message in self.mail if message not in chosen]
+        return {"mail": chosen, "more": False}
+
     def _CanOpen(self, connection: Connection, scheme: str) -> Json:
         if scheme == "secret":
             raise Refusal("NotPermitted", message="it may not")
@@ -372,7 +383,7 @@ class FakeSupervisor:
     def _CancelAlert(self, connection: Connection, ids: Optional[List[str]] = None) -> Json:
         for name in ids or []:
             if not any(alert.get("id") == name for alert in self.alerts):
-                raise Refusal("Failed", message=f"there is no alert {name}")
+                raise Refusal("Failed", message=f"there is no alert {name}", reason="unknown")
         self.alerts = [alert for alert in self.alerts if ids is not None and alert.get("id") not in ids]
         return {"numbers": []}
 
@@ -420,7 +431,7 @@ class FakeSupervisor:
     ) -> Json:
         wanted = {**(values or {}), **{name: "light" for name in unset or []}}
         if list(wanted) != ["theme"]:
-            raise Refusal("Failed", message="port is not for the app to set")
+            raise Refusal("Failed", message="port is not for the app to set", reason="not-permitted")
         before, self.theme = self.theme, wanted["theme"]
         return {"changed": ["theme"] if before != self.theme else []}
 

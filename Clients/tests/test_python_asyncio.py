@@ -207,6 +207,8 @@ class AsyncioTests(SupervisedTestCase):
             self.assertEqual(await app.post("notes", "a", [1], urgent=True), 1)
             with self.assertRaises(torpor.NotSubscribed):
                 await app.post("notes", "other")
+            self.assertEqual([message["id"] for message in await app.take(keep=True)], [1, 2, 3, 4])
+            self.assertEqual([message["id"] for message in await app.take(done=[1, 2, 3])], [4])
             await app.subscribe("news", wake="none")
             await app.unsubscribe("news")
 

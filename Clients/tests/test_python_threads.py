@@ -474,6 +474,9 @@ class ThreadsTests(SupervisedTestCase):
         ]:
             with self.assertRaises(error):
                 app.post(name, topic)
+        self.assertEqual([message["id"] for message in app.take(2, keep=True)], [1, 2])
+        self.assertEqual([message["payload"] for message in app.take(1, done=[1, 2])], [[3]])
+        self.assertEqual([app.take(only=[9]), len(app.take(only=[4])), app.take()], [[], 1, []])
         app.subscribe("dev.*", coalesce="count", keep=True)
         app.unsubscribe("dev.*")
         self.assertEqual(

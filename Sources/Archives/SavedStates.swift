@@ -59,7 +59,8 @@ package final class SavedStates: Room, LifecycleObserver {
             return setArchiveAside(app, "the launch that should have restored it failed")
         }
         if app.restoration == .offered { app.restoration = nil }
-        if isOver { discardArchive(app, Self.sentence(reason)) }
+        let isRemoved = reason == .stopped && coordinator.isLeaving(app.id)
+        if isOver { discardArchive(app, isRemoved ? Self.removal(of: app) : Self.sentence(reason)) }
     }
 
     /// Whether the app may have read the archive that it was offered, before its launch failed. An app whose launch
@@ -375,6 +376,10 @@ package final class SavedStates: Room, LifecycleObserver {
                 self.log.warning("\(app.name): its state archive cannot be removed: \(failure)")
             }
         }
+    }
+
+    private static func removal(of app: AppRuntime) -> String {
+        app.specification.scene == nil ? "the app was removed from the configuration" : "the scene was discarded"
     }
 
     /// Why an app that ended for this reason loses its state.

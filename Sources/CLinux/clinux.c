@@ -9,6 +9,7 @@
 #include <linux/kcmp.h>
 #include <linux/magic.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -303,6 +304,11 @@ static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintp
     }
 }
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+// Drops what was read of each segment: the writable ones only if `context` is a descriptor of pagemap.
 static int release_segments(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
@@ -319,10 +325,13 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *cont
             continue;
         // In a writable segment, keep the pages that were written to: dropping such a page would replace its content
         // with the file's.
-        if ((segment->p_flags & PF_W) != 0)
-            release_unwritten(pagemap, start, end, page);
-        else
+        if ((segment->p_flags & PF_W) != 0) {
+            if (pagemap >= 0)
+                release_unwritten(pagemap, start, end, page);
+        } else if (madvise((void *)start, end - start, MADV_DONTNEED_LOCKED) < 0) {
+            // Before Linux 5.18, only pages that are not locked.
             madvise((void *)start, end - start, MADV_DONTNEED);
+        }
     }
     return 0;
 }
@@ -334,6 +343,14 @@ void tlx_release_pages(void)
     dl_iterate_phdr(release_segments, &pagemap);
     if (pagemap >= 0)
         close(pagemap);
+}
+
+void tlx_wait_released(int fd)
+{
+    int none = -1;
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    dl_iterate_phdr(release_segments, &none);
+    poll(&entry, 1, -1);
 }
 
 int tlx_lock_memory(void)

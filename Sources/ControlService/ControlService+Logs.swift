@@ -34,11 +34,31 @@ extension ControlService {
         case .null:
             return reply.fail("\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
         }
+        app.capture?.drain()
+        send(supervisor.launcher.logPath(of: app), request, of: app, reply)
+    }
+
+    /// Replies with what is left of the log of an app that is no longer in the configuration. Returns false if nothing
+    /// is.
+    func sendLeftLog(_ request: LogsRequest, _ reply: Reply) -> Bool {
+        let name = request.app
+        // Only names of apps and of their instances, which cannot lead out of the folder.
+        let template = name.prefix { $0 != "@" }
+        guard AppName.problem(String(template)) == nil, !name.contains("/"), name.utf8.count <= 255,
+            !name.utf8.contains(0)
+        else { return false }
+        let path = supervisor.runtime.logPath(of: name)
+        guard File.exists(path) else { return false }
+        send(path, request, of: nil, reply)
+        return true
+    }
+
+    /// - Parameter app: nil for an app that is gone, whose log does not grow.
+    private func send(_ path: String, _ request: LogsRequest, of app: AppRuntime?, _ reply: Reply) {
         if let text = request.grep, text.utf8.count > LogReader.longestText {
             return reply.fail(FieldError(field: "grep", problem: "has at most \(LogReader.longestText) bytes"))
         }
-        app.capture?.drain()
-        let reader = LogReader(path: supervisor.launcher.logPath(of: app))
+        let reader = LogReader(path: path)
         var position: LogPosition?
         if let cursor = request.cursor {
             position = LogPosition(text: cursor)
@@ -46,7 +66,7 @@ extension ControlService {
                 return reply.fail(FieldError(field: "cursor", problem: "must be one that came with a reply of Logs"))
             }
         }
-        let follows = request.follow && reply.more
+        let follows = request.follow && reply.more && app != nil
         let query = LogQuery(
             count: request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil),
             since: request.since,
@@ -54,8 +74,11 @@ extension ControlService {
             onlyWhole: follows || position != nil
         )
         let follower = LogFollower(reader, query, from: position, follows: follows, reply, loop)
-        app.outputFollowers.append(follower)
+        // Without an app, the reply keeps the follower until the log is sent.
+        var kept = app == nil ? follower : nil
+        app?.outputFollowers.append(follower)
         let forget = { [weak app, weak follower] in
+            if kept != nil { kept = nil }
             guard let app, let follower else { return }
             app.outputFollowers.removeAll { $0 === follower }
         }

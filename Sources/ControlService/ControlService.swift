@@ -203,7 +203,12 @@ package final class ControlService: ShellRoom, ClientService {
                     case .failure(let refusal): reply.fail("\(refusal)")
                     }
                 }
-            case .logs(let request): logs(request, try selection.one(request.app), reply)
+            case .logs(let request):
+                do throws(Selection.Unknown) {
+                    logs(request, try selection.one(request.app), reply)
+                } catch {
+                    guard sendLeftLog(request, reply) else { throw error }
+                }
             case .events(let request):
                 History(supervisor, request, reply).begin()
             case .reports(let name): try reports(of: name, reply)

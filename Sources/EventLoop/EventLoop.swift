@@ -56,6 +56,10 @@ public final class EventLoop {
     /// wakes the loop within 0.1 s if no answer comes.
     public var wakesSoon = false
 
+    /// Whether the next wait without a limit begins with ``Memory/releaseCode(waitingFor:)``, after which this is false
+    /// again. Set by code that has just released memory: the rest of the turn brings back the pages of what it runs.
+    public var releasesCode = false
+
     /// The sd-event loop, for sources that libsystemd itself adds.
     package let event: OpaquePointer
     /// The I/O watches of normal priority.
@@ -182,6 +186,10 @@ public final class EventLoop {
         if result == 0 {
             if wakesSoon { whileBusy?() } else { beforeSleep?() }
             let isAwake = wakesSoon
+            if releasesCode, !isAwake, timeout == .max {
+                releasesCode = false
+                Memory.releaseCode(waitingFor: sd_event_get_fd(event))
+            }
             let waited = sd_event_wait(event, timeout)
             if !isAwake { afterWake?() }
             result = try check(waited)

@@ -2,6 +2,7 @@
 
 import CommandLinePages
 import Linux
+import TorporAPI
 import Varlink
 
 /// The verb `logs` without the argument parser (see ``PlainArguments``).
@@ -39,7 +40,14 @@ package struct PlainLogs {
     package func run() throws {
         let manager = try Manager(options)
         if choice.follow { Output.endWithReader() }
-        let (names, isOne) = try manager.names(of: apps)
+        let names: [String]
+        let isOne: Bool
+        do throws(Failure) {
+            (names, isOne) = try manager.names(of: apps)
+        } catch {
+            guard error.status == .unknown, apps.count == 1, try showLeftLog(of: apps[0], manager) else { throw error }
+            return
+        }
         if isOne {
             let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
             return try AppLog(app: names[0], manager: manager, choice: choice).read { page in
@@ -53,6 +61,37 @@ package struct PlainLogs {
         try ManyLogs(apps: names, patterns: patterns, options: options, choice: choice) { app, apps, line in
             Output.write(lines.text(of: line, app, apps))
         }.run()
+    }
+
+    /// Shows what is left of the log of an app that was removed from the configuration. Returns false if nothing is.
+    private func showLeftLog(of app: String, _ manager: Manager) throws -> Bool {
+        let lines = Lines(hasTimes: showsTimes, isJSON: options.json)
+        // Ask now: while the log is read, the connection takes no other call.
+        let sentence = sentence(aboutRemoved: app, manager)
+        var isSaid = false
+        do {
+            try AppLog(app: app, manager: manager, choice: choice).read { page in
+                if !isSaid { Complaint.say(sentence, .remark) }
+                isSaid = true
+                Output.write(page.lines.map { lines.text(of: $0) }.joined())
+                return true
+            }
+        } catch let error as Failure {
+            if isSaid || error.status != .unknown { throw error }
+        }
+        return isSaid
+    }
+
+    private func sentence(aboutRemoved app: String, _ manager: Manager) -> String {
+        var request = EventsRequest()
+        request.app = app
+        request.limit = 20
+        let events = (try? manager.call(.events(request)))?["events"]?.arrayValue ?? []
+        let removal = events.last {
+            $0["kind"]?.stringValue == "configuration" && $0["text"]?.stringValue?.contains("removed") == true
+        }
+        let when = removal?["at"]?.intValue.map { " since \(Times.timestamp($0))" } ?? ""
+        return "\(Terminal.harmless(app)) is not in the configuration\(when): this is what is left of its log"
     }
 
     private struct Lines: Sendable {

@@ -7,9 +7,7 @@ import Linux
 /// too slowly, it is disconnected.
 public final class HTTPStream: Sendable {
     private struct State {
-        var pending: [UInt8] = []
-        /// How many bytes of `pending` were sent already.
-        var sent = 0
+        var pending = PendingBytes()
         var connection: OpaquePointer?
         var isSuspended = false
         var isEnded = false
@@ -35,13 +33,12 @@ public final class HTTPStream: Sendable {
     public func send(_ bytes: [UInt8]) -> Bool {
         state.withLock { state in
             guard !state.isEnded, !state.isCut else { return false }
-            if state.pending.count - state.sent + bytes.count > limit {
+            if state.pending.count + bytes.count > limit {
                 state.isCut = true
-                state.pending = []
-                state.sent = 0
+                state.pending = PendingBytes()
                 if let connection = state.connection { torpor_http_cut(connection) }
             } else {
-                state.pending += bytes
+                state.pending.append(bytes)
             }
             Self.resume(&state)
             return !state.isCut
@@ -89,15 +86,11 @@ public final class HTTPStream: Sendable {
     private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         state.withLock { state in
             if state.isCut { return -2 }
-            let count = min(buffer.count, state.pending.count - state.sent)
-            if count > 0 {
-                buffer.copyBytes(from: state.pending[state.sent..<state.sent + count])
-                state.sent += count
-                if state.sent == state.pending.count {
-                    state.pending = []
-                    state.sent = 0
-                }
-                return count
+            let part = state.pending.first(buffer.count)
+            if !part.isEmpty {
+                buffer.copyBytes(from: part)
+                state.pending.drop(part.count)
+                return part.count
             }
             if state.isEnded { return -1 }
             guard let connection = state.connection else { return -2 }
@@ -112,7 +105,7 @@ public final class HTTPStream: Sendable {
             state.connection = nil
             state.isEnded = true
             state.isSuspended = false
-            state.pending = []
+            state.pending = PendingBytes()
         }
         onEnd()
     }

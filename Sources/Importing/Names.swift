@@ -60,9 +60,12 @@ enum Names {
 
     /// Replaces the names in `requires` and `after`, which are names of programs in the source, by names of apps.
     private static func lookUp(_ result: inout ImportedConfiguration) {
-        var apps: [WireText: [String]] = [:]
+        // If several programs have the same name, it means the first of them, as in ``ContainerNames``. An app that
+        // waited for all of them would let a script of copied lines grow to a configuration of the square of its size.
+        var apps: [WireText: String] = [:]
         for program in result.programs where program.isTranslated {
-            apps[WireText(program.name), default: []].append(program.appName)
+            let name = WireText(program.name)
+            if apps[name] == nil { apps[name] = program.appName }
         }
         for index in result.programs.indices where result.programs[index].isTranslated {
             let own = result.programs[index].appName
@@ -72,7 +75,7 @@ enum Names {
             }
             func names(_ key: String, _ written: [WireText]) {
                 var seen: Set<String> = [own]
-                let found = written.flatMap { apps[$0] ?? [] }.filter { seen.insert($0).inserted }
+                let found = written.compactMap { apps[$0] }.filter { seen.insert($0).inserted }
                 if !found.isEmpty { result.programs[index].keys[key] = .strings(found) }
             }
             let required = Set(requires.map(WireText.init))

@@ -38,10 +38,12 @@ enum Systemd {
         }
         let all = SystemdUnits(units)
         var wanted: Set<WireText> = []
+        var folders = SystemdFolders(tree)
         for unit in all.services {
             var program = ImportedProgram(unit.title)
             let reader = SystemdService(unit: unit, units: all, tree: tree)
             reader.read(into: &program)
+            folders.add(unit, to: &program)
             wanted.formUnion(reader.wanted.map(WireText.init))
             try result.append(program)
         }

@@ -58,8 +58,8 @@ public struct MailStanding: Sendable, Hashable {
     public var attempts: Int64 = 0
     /// The number of the run (launch) of the app to which the message is being delivered; nil while it is queued.
     public var run: Int64?
-    /// To which recipients the message was offered before, and which come next, as a JSON text; nil if the message has
-    /// only one recipient.
+    /// To which recipients the message was offered before, and which come next, as a JSON text. For a message with only
+    /// one recipient: the token of the request that posted it, also as a JSON text, or nil.
     public var chain: String?
 
     /// The state of a message that was never delivered.

@@ -48,4 +48,21 @@ extension TorporApp {
         request.end = true
         try await subscribe(request)
     }
+
+    /// Takes messages from the app's mailbox, the first ones first: for programs that handle them in their own order
+    /// instead of having the delegate get them. Empty if none waits, and without a supervisor.
+    ///
+    /// Without `keep` in the request, the messages are removed at once: if the program ends before it has handled them,
+    /// they are lost. With `keep`, a message stays until a later request has its number in `done`.
+    public func take(_ request: TakeRequest = TakeRequest()) async throws(AppError) -> [MailInfo] {
+        guard isSupervised else { return [] }
+        let reply = try await call(.take(request))
+        do throws(FieldError) {
+            var mail: [MailInfo] = []
+            for json in reply["mail"]?.arrayValue ?? [] { mail.append(try MailInfo(json: json)) }
+            return mail
+        } catch {
+            throw AppError(code: .failed, "the supervisor's reply cannot be read: \(error)")
+        }
+    }
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -23,13 +24,19 @@
 // a message (BARRIER=1 of sd_notify(3)) when it has read that message.
 //
 // Each descriptor has an owner: the app that has stored it, or the user who has sent it. An owner whose descriptors
-// block their closers gets only a few at a time, apart from those of others, so that it delays only itself.
+// block their closers gets only a few at a time, apart from those of others, so that it delays only itself. It gets more
+// if so many descriptors wait that they would use up the keeper's own: each further closer takes all that wait. What a
+// user sends ends at last at what the kernel lets all processes of that user have in transit (RLIMIT_NOFILE, which
+// systemd sets to 524288), since what waits in a closer counts too.
 
 enum {
-    CLOSERS = 256,       // the maximum number of closers
-    OF_OWNER = 4,        // the number of closers that one owner may keep busy
-    OF_OWNER_EVER = 64,  // the same if very many descriptors wait
+    CLOSERS = 256,        // the maximum number of closers
+    OF_OWNER = 4,         // the number of closers that one owner may keep busy
+    OF_OWNER_MORE = 32,   // the same if very many descriptors wait
+    OF_OWNER_EVER = 128,  // the same if as many wait as the keeper can have of one owner
     VERY_MANY = 1024,
+    MOST = 16384,          // of one owner, in the keeper
+    MOST_SHARE = 8,        // or this part of the descriptors that the keeper may open, if that is less
     OFTEN = 5000,          // microseconds between signals
     LEAVE_TURNS = 100,     // how often the keeper looks at its exit whether they have ended
     LEAVE_LOOK = 1000000,  // nanoseconds between these looks
@@ -200,15 +207,32 @@ static bool start(uint32_t first, bool leaves)
 // begin.
 static uint32_t gather(uint32_t owner)
 {
-    uint32_t first = grave_count;
+    uint32_t first = grave_count, last = 0;
+    bool is_last_busy = false;
     for (uint32_t i = grave_count; i-- > 0;) {
-        if (owner != 0 ? graves[i].owner != owner : busy_with(graves[i].owner, 0) > 0)
+        // Most that wait are of few owners, one after the other.
+        if (owner == 0 && graves[i].owner != last) {
+            last = graves[i].owner;
+            is_last_busy = busy_with(last, 0) > 0;
+        }
+        if (owner != 0 ? graves[i].owner != owner : is_last_busy)
             continue;
         struct grave one = graves[--first];
         graves[first] = graves[i];
         graves[i] = one;
     }
     return first;
+}
+
+// Whether an owner that keeps this number of closers busy gets another for the descriptors that wait.
+static bool gets_another(unsigned busy, uint32_t waiting)
+{
+    struct rlimit limit;
+    if (busy < OF_OWNER || waiting < VERY_MANY)
+        return busy < OF_OWNER;
+    if (busy < OF_OWNER_MORE || busy >= OF_OWNER_EVER)
+        return busy < OF_OWNER_MORE;
+    return waiting >= MOST || (getrlimit(RLIMIT_NOFILE, &limit) == 0 && waiting >= limit.rlim_cur / MOST_SHARE);
 }
 
 static void start_all(void)
@@ -220,8 +244,7 @@ static void start_all(void)
     for (uint32_t waiting = 0; waiting < grave_count;) {
         uint32_t owner = graves[waiting].owner;
         first = gather(owner);
-        unsigned busy = busy_with(owner, 0);
-        if (busy < OF_OWNER || (busy < OF_OWNER_EVER && grave_count - first >= VERY_MANY)) {
+        if (gets_another(busy_with(owner, 0), grave_count - first)) {
             if (!start(first, false))
                 return;
             continue;
@@ -283,12 +306,20 @@ static void wait_briefly(void)
     }
 }
 
-void closer_leave(void)
+void closer_leave(bool ends)
 {
     if (grave_count > 0)
         start(0, true);
     close_graves(0, true, NULL);  // descriptors for which no closer could be created
-    if (manager_present)
+    // A closer goes on when the manager has closed its copies. When the keeper ends, the manager kills what is left of the
+    // service, so wait a moment until the manager has read all messages. If it reads none, leave the closers to it.
+    bool is_told = !manager_present;
+    for (unsigned turn = 0; ends && !is_told && turn < LEAVE_TURNS; turn++) {
+        is_told = closer_flush();
+        if (!is_told)
+            nanosleep(&(struct timespec){0, LEAVE_LOOK}, NULL);
+    }
+    if (!is_told)
         return;
     for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
         if (closer->pid != 0 && closer->gate >= 0) {

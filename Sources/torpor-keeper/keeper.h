@@ -260,13 +260,14 @@ void closer_take(int fd, uint32_t owner);    // has the descriptor closed by a s
 bool closer_is_stuck(uint32_t owner);        // whether the owner's wait for others, so that no more should be taken
 bool closer_flush(void);          // false: the manager must first read its messages
 bool closer_ended(pid_t pid);     // call it when a child was reaped; false: it is no closer
-void closer_leave(void);          // call it before the keeper ends
+void closer_leave(bool ends);     // call it before the keeper ends, or is replaced (ends: false)
 
 // receive.c
 int receive(void);
 
 // rest.c
-void rest(void);
+void rest_soon(void);
+void rest_if_due(void);  // call it just before the loop waits: what runs afterwards brings its pages back
 
 // park.c
 void park_setup(void);

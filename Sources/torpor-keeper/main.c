@@ -106,6 +106,7 @@ static void loop(void)
     struct epoll_event events[64];
     int timeout = -1;
     for (;;) {
+        rest_if_due();
         int count = epoll_wait(keeper_epoll, events, 64, timeout);
         if (count < 0) {
             if (errno == EINTR)

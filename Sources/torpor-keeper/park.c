@@ -232,5 +232,5 @@ void park_leave(bool keep)
         struct timespec pause = {0, LAST_PAUSE * 1000000};
         nanosleep(&pause, NULL);
     }
-    closer_leave();
+    closer_leave(true);
 }

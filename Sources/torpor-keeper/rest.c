@@ -8,16 +8,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 // Frees memory when the keeper is idle. Its start touches most of the program, of which little is needed later. Pages
 // that are dropped are read again from the page cache when used. The remaining pages are locked, so that the keeper
 // can launch, reap and terminate apps even when memory is short. Children do not inherit the locks (mlockall(2)), and
 // unused table entries take no memory until they are touched.
 
+// Read in advance: sysconf(3) is far from the rest of what runs here, and would bring pages back.
+static uintptr_t page;
+
 static int release(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
-    (void)context;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0)
@@ -26,7 +31,7 @@ static int release(struct dl_phdr_info *object, size_t size, void *context)
         uintptr_t end = (start + segment->p_filesz) & ~(page - 1);
         start = (start + page - 1) & ~(page - 1);
         if (start < end)
-            madvise((void *)start, end - start, MADV_DONTNEED);
+            madvise((void *)start, end - start, *(int *)context);
     }
     return 0;
 }
@@ -47,9 +52,20 @@ static void lock(void)
         setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-void rest(void)
+static bool is_due;
+
+void rest_soon(void) { is_due = true; }
+
+void rest_if_due(void)
 {
+    if (!is_due)
+        return;
+    is_due = false;
+    page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    int unlocked = MADV_DONTNEED, locked = MADV_DONTNEED_LOCKED;
     munlockall();
-    dl_iterate_phdr(release, NULL);
+    dl_iterate_phdr(release, &unlocked);
     lock();
+    // What has run since, as of Linux 5.18.
+    dl_iterate_phdr(release, &locked);
 }

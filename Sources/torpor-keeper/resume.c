@@ -232,7 +232,7 @@ void resume_execute(void)
     arguments[1] = "--resume";
     arguments[2] = number;
     memcpy(arguments + 3, torpord_arguments, sizeof *arguments * count);
-    closer_leave();
+    closer_leave(false);
     pass(fd, true);
     execve(program, arguments, keeper_environment);
     keeper_log("could not run %s again, so it is not replaced: %s", program, strerror(errno));

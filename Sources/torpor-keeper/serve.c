@@ -241,7 +241,7 @@ static void serve_message(size_t size, bool truncated)
         manager_tell(received.bytes + sizeof received.header, size - sizeof received.header);
         return;
     case TORPOR_KEEPER_REST:
-        rest();
+        rest_soon();
         return;
     default:
         wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EOPNOTSUPP);

@@ -25,6 +25,25 @@ import Testing
         #expect(warnings("libServerPolicy.so", [:]).isEmpty)
     }
 
+    @Test("a limit above the hard limit that torpord cannot raise")
+    func limits() {
+        func warnings(_ limits: String) -> [String] {
+            let text = "[apps.web]\nexec = [\"/a\"]\nlimits = { \(limits) }\n"
+            var system = machine(["torpor.toml": text])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: nil)
+            system.inspection?.find = { _ in .program }
+            system.inspection?.hardLimit = { $0 == 7 ? 4096 : nil }
+            return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
+        }
+        #expect(warnings("nofile = 4096, nproc = \"unlimited\", tasks = 9").isEmpty)
+        for wanted in ["4097", "\"100:unlimited\""] {
+            let found = warnings("nofile = \(wanted)")
+            #expect(found.count == 1 && found[0].contains("apps.web.limits: nofile: "), "\(found)")
+            #expect(found.first?.contains("is above 4096, the hard limit here") == true, "\(found)")
+            #expect(found.first?.contains("raise LimitNOFILE= of the service user@.service") == true, "\(found)")
+        }
+    }
+
     @Test("an icon that is not there, of all instances once")
     func icon() {
         func warnings(_ keys: String) -> [String] {

@@ -64,6 +64,41 @@ struct RobustnessTests {
         #expect(complaints(load(text)).count == 1_000)
     }
 
+    @Test("a thousand unknown names are not each compared with a thousand others")
+    func manyUnknownNames() {
+        var text = ""
+        for number in 1000..<1900 {
+            text += "[apps.work\(number)]\nexec = [\"/bin/w\"]\nrequires = [\"wrok\(number)\"]\n"
+        }
+        let found = complaints(load(text))
+        #expect(found.count == 900)
+        #expect(found.first?.hasSuffix("there is no app \"wrok1000\"; did you mean \"work1000\"?") == true)
+        // Without a bound, each would have its hint, after 810,000 comparisons.
+        let hints = found.count { $0.contains("did you mean") }
+        #expect(hints > 20 && hints < 200, "\(hints)")
+    }
+
+    @Test("names of files are not listed for hints that are no longer given")
+    func manyMissingFiles() {
+        let sink = DiagnosticSink()
+        let context = Context(sink: sink, file: "x", folder: "/")
+        var listings = 0
+        func names() -> [String] {
+            listings += 1
+            return (0..<10_000).map { "program\($0)" }
+        }
+        for _ in 0..<200 { _ = context.hint("porgram7", among: names(), within: 1) }
+        #expect(listings > 1 && listings < 100, "\(listings)")
+    }
+
+    @Test("of a long list of unknown names, a few are reported, and the number of the others")
+    func longList() {
+        let names = (1...30).map { "\"db\($0)\"" }.joined(separator: ", ")
+        let found = complaints(load("[apps.web]\nexec = [\"/bin/w\"]\nrequires = [\(names)]\n"))
+        #expect(found.count == 9, "\(found)")
+        #expect(found.contains { $0.contains("22 more names are not those of apps") }, "\(found)")
+    }
+
     @Test("bytes that are not UTF-8 are an error with a place")
     func notUTF8() {
         var system = machine([:])

@@ -170,6 +170,14 @@ struct DockerRunTests {
         #expect(found.apps.count == 3)
     }
 
+    @Test("of several containers of one name, the first is the one that others name")
+    func copiedLines() throws {
+        let lines = "docker run pg\ndocker run --link pg nginx\n"
+        let found = try imported(String(repeating: lines, count: 20))
+        #expect(found.apps.count == 40)
+        #expect(try found["nginx-20"].requires == ["pg"])
+    }
+
     @Test("a pod and its containers")
     func pod() throws {
         let found = try imported(

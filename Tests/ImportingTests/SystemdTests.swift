@@ -107,6 +107,21 @@ struct SystemdTests {
         #expect(try app("Restart=always", unit: unit).rules.backoff.limit == limit)
     }
 
+    @Test("files of tmpfiles.d and sysusers.d that belong to a service are named")
+    func folders() throws {
+        let unit = "[Service]\nExecStart=/bin/w\n"
+        let files = [
+            "lib/systemd/system/web.service": unit, "lib/tmpfiles.d/web.conf": "d /run/web\n",
+            "lib/sysusers.d/web.conf": "u web\n", "lib/tmpfiles.d/other.conf": "",
+        ]
+        let remarks = try Imported("lib/systemd/system/web.service", files).remarks("web")
+        for start in ["tmpfiles.d/web.conf makes files and folders", "sysusers.d/web.conf makes a user or group"] {
+            #expect(remarks.contains { $0.hasPrefix("/srv/app/lib/" + start) }, "\(remarks)")
+        }
+        let alone = try Imported("web.service", ["web.service": unit, "tmpfiles.d/web.conf": ""]).remarks("web")
+        #expect(!alone.contains { $0.contains("tmpfiles.d") }, "\(alone)")
+    }
+
     @Test("the machine's name is what it is called at the import, which is told")
     func host() throws {
         let found = try Imported("web.service", "[Service]\nExecStart=/bin/w %H %l\n")

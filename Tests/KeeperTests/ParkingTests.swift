@@ -6,51 +6,6 @@ import Linux
 import Processes
 import Testing
 
-/// What stands for the service manager: a socket, and what it was told.
-private final class Manager {
-    let path = NSTemporaryDirectory() + "torpor-notify-\(UUID().uuidString.prefix(8))"
-    let socket: Descriptor
-    private(set) var texts: [String] = []
-    /// Inodes by name, as after what was told so far.
-    private(set) var store: [String: UInt64] = [:]
-    private var kept: [String: Descriptor] = [:]
-    /// What came with BARRIER=1, open until it is let go of.
-    var barriers: [Descriptor] = []
-
-    init() throws { socket = try Sockets.bindDatagram(path: path) }
-
-    deinit { try? File.remove(path) }
-
-    var environment: [String: String] { ["NOTIFY_SOCKET": path] }
-
-    /// Reads what is there.
-    func read() throws {
-        while let message = try Sockets.receive(socket.raw, maximum: 9000) {
-            let text = String(decoding: message.bytes, as: UTF8.self)
-            texts.append(text)
-            let fields = Dictionary(
-                text.split(separator: "\n").map { line in
-                    let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
-                    return (parts[0], parts.count > 1 ? parts[1] : "")
-                },
-                uniquingKeysWith: { $1 }
-            )
-            if fields == ["BARRIER": "1"] { barriers += message.descriptors }
-            guard let name = fields["FDNAME"] else { continue }
-            if fields["FDSTOREREMOVE"] == "1" {
-                kept[name] = nil
-                #expect(store.removeValue(forKey: name) != nil, "removes what was never given: \(name)")
-            } else {
-                #expect(fields["FDSTORE"] == "1" && fields["FDPOLL"] == "0" && message.descriptors.count == 1)
-                #expect(store[name] == nil, "given twice without being removed: \(name)")
-                guard let descriptor = message.descriptors.first else { continue }
-                store[name] = try File.status(descriptor: descriptor.raw).inode
-                kept[name] = descriptor
-            }
-        }
-    }
-}
-
 @Suite("What is held is parked with the service manager", .serialized)
 struct ParkingTests {
     private func files(_ count: Int, _ bench: Bench) throws -> (open: [Descriptor], inodes: [UInt64]) {
@@ -232,6 +187,38 @@ struct ParkingTests {
         }
     }
 
+    @Test("those that close for an app have ended when the keeper ends, so that the manager need not kill them")
+    func leave() throws {
+        let manager = try Manager()
+        try withBench(environment: manager.environment) { bench in
+            // Only the keeper and the manager have the other end from here on.
+            let reader = try { () throws -> Descriptor in
+                let (reader, writer) = try Descriptor.pipe()
+                try hold(bench, "store/web/000000n", [writer][...])
+                return reader
+            }()
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.store.count == 1
+                }
+            )
+            bench.keeper.sayBye()
+            try bench.tellStandIn("0")
+            // The manager reads on, as systemd does while a service stops.
+            let keeper = try Pidfd.open(bench.process.processIdentifier)
+            let end = Clock.monotonic() + .seconds(20)
+            while try !Descriptor.wait(keeper.raw, timeout: .milliseconds(1)), Clock.monotonic() < end {
+                try manager.read()
+                manager.barriers = []
+            }
+            #expect(try bench.status() == 0)
+            #expect(manager.store.isEmpty)
+            // The last copy of the descriptor was the closer's.
+            #expect(try Descriptor.wait(reader.raw, timeout: .zero))
+        }
+    }
+
     @Test("an app that stores and removes without end keeps the manager no busier than it may")
     func churn() throws {
         let manager = try Manager()
@@ -312,6 +299,69 @@ struct ParkingTests {
             )
             #expect(try answer("store/web/more") == nil)
         }
+    }
+
+    @Test("what one user sends without end does not use up the keeper's descriptors, though all that close it wait")
+    func flood() throws {
+        // It reads, and does not say so: each of them waits for it.
+        let manager = try Manager()
+        try withBench(environment: manager.environment) { bench in
+            let keeper = bench.process.processIdentifier
+            let limiting = try Process.run(
+                URL(fileURLWithPath: "/usr/bin/prlimit"),
+                arguments: ["--pid=\(keeper)", "--nofile=16384"]
+            )
+            limiting.waitUntilExit()
+            try #require(limiting.terminationStatus == 0)
+            // The keeper takes it for one whose close may block. If it did, the test's own would, too.
+            let own = try unconnected()
+            let sent = Array(repeating: own.raw, count: 250)
+            var most = 0
+            // More than 64 of them take with little more than 1024 each, and the keeper may have besides.
+            for _ in 0..<400 {
+                var answer: Errno??
+                // systemd refuses such a name: the manager is told of nothing but those that wait.
+                bench.keeper.hold("discard/4242/:", sent)
+                bench.keeper.release("discard/4242/:") { answer = $0 }
+                // An eighth of what it may open, and what it has of its own.
+                let isTaken = try bench.turn {
+                    try? manager.read()
+                    most = (try? File.list("/proc/\(keeper)/fd").count) ?? .max
+                    return answer == .some(nil) && most < 4096
+                }
+                try #require(isTaken, "it has \(most), and answers \(String(describing: answer))")
+            }
+            // Another user is served as ever.
+            let other = try unconnected()
+            let link = "socket:[\(try File.status(descriptor: other.raw).inode)]"
+            func has(_ pid: Int32) -> Bool {
+                let open = (try? File.list("/proc/\(pid)/fd")) ?? []
+                return open.contains { (try? File.readLink("/proc/\(pid)/fd/\($0)")) == link }
+            }
+            try hold(bench, "discard/4243/:", [other][...])
+            try release(bench, "discard/4243/:")
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return !has(keeper) && closers(bench).contains(where: has)
+                }
+            )
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    manager.barriers = []
+                    return closers(bench).isEmpty
+                }
+            )
+            withExtendedLifetime(own) {}
+        }
+    }
+
+    /// A TCP socket that nothing is connected to.
+    private func unconnected() throws -> Descriptor {
+        let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        try #require(fd >= 0)
+        return Descriptor(owning: fd)
     }
 
     @Test("a keeper that may open no more closes what is let go of, and holds again")

@@ -240,7 +240,21 @@ final class FakeSupervisor: @unchecked Sendable {
             }
             send(socket.raw, ["id": 5, "change": "added", "outcome": "told", "message": nil])
         case .subscribe: send(socket.raw, .emptyObject)
-        case .take: send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
+        case .take(let request):
+            let all = (1...3).map { number in
+                MailInfo(
+                    id: number,
+                    topic: "news",
+                    name: "didReceiveNotification",
+                    payload: ["number": .int(number)],
+                    sender: "notes",
+                    count: 1,
+                    firstAt: 7,
+                    lastAt: 8
+                )
+            }
+            let left = all.filter { !request.done.contains($0.id) }
+            send(socket.raw, ["mail": .array(left.prefix(Int(request.max ?? 9)).map(\.json)), "more": true])
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {
                 send(socket.raw, ["id": .int(answer.id)], error: AppInterface.ErrorName.alreadyAnswered)

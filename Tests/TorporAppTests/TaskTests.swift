@@ -112,6 +112,12 @@ import Varlink
                 let number = try await app.post("news", to: "notes", payload: [1])
                 #expect(number == 5)
                 await #expect(throws: AppError.self) { try await app.post("news", to: "none") }
+                var wanted = TakeRequest()
+                (wanted.max, wanted.keep) = (2, true)
+                #expect(try await app.take(wanted).map(\.id) == [1, 2])
+                wanted.done = [1, 2]
+                let rest = try await app.take(wanted)
+                #expect(rest.map(\.id) == [3] && rest[0].payload == ["number": 3] && rest[0].sender == "notes")
                 try await app.subscribe(to: "dev.*")
                 try await app.unsubscribe(from: "dev.*")
             }

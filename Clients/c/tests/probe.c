@@ -4,7 +4,7 @@
  *
  * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems] [--null: without a delegate]. Lines: "later NAME", "fails NAME", "leaves NAME", "forks NAME", "keeps NAME" (a child that only waits), "returns NAME NUMBER", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "expiring", "save TEXT", "save-size BYTES",
- * "save-file NAME", "open URL", "can-open SCHEME", "post TOPIC", "post-to APP", "post-text JSON", "subscribe TOPIC", "unsubscribe TOPIC", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
+ * "save-file NAME", "open URL", "can-open SCHEME", "post TOPIC", "post-to APP", "post-text JSON", "subscribe TOPIC", "unsubscribe TOPIC", "take DONE", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
  * state and snapshot it is from now on, "scene -" those of the app. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
@@ -271,7 +271,14 @@ static bool obey(torpor_app *app, char *line)
         report(app, "subscribed", torpor_app_subscribe(app, rest, "count", TORPOR_TOPIC_KEEP));
     else if (strcmp(line, "unsubscribe") == 0)
         report(app, "unsubscribed", torpor_app_unsubscribe(app, rest));
-    else if (strcmp(line, "download") == 0)
+    else if (strcmp(line, "take") == 0) {
+        int64_t first = atoll(rest), done[] = {first, first + 1};
+        torpor_json *mail = torpor_app_take(app, 2, first == 0, done, first == 0 ? 0 : 2);
+        const torpor_json *message = torpor_json_at(mail, 0);
+        say("took %zu %lld %s", torpor_json_count(mail), (long long)torpor_json_int(torpor_json_get(message, "id"), -1),
+            shown(torpor_json_string(torpor_json_get(message, "topic"), NULL)));
+        torpor_json_free(mail);
+    } else if (strcmp(line, "download") == 0)
         report(app, "begun", torpor_app_start_transfer(app, "download", rest, "a \"b\"", NULL, 0));
     else if (strcmp(line, "upload") == 0)
         report(app, "begun", torpor_app_start_transfer(app, "upload", rest, "b", "mine",

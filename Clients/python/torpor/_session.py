@@ -11,7 +11,7 @@ import socket
 import tempfile
 import weakref
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._errors import InvalidParameter, NotSupervised, TorporError, error_of
 from ._messages import Json, Message, Situation
@@ -243,6 +243,12 @@ def subscribe_parameters(
 ) -> Json:
     """The parameters of Subscribe."""
     given = {"topic": topic, "coalesce": coalesce, "urgent": urgent, "wake": wake, "keep": keep}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def take_parameters(max: Optional[int], keep: bool, done: Sequence[int], only: Sequence[int]) -> Json:
+    """The parameters of Take."""
+    given = {"max": max, "keep": keep or None, "done": list(done) or None, "only": list(only) or None}
     return {name: value for name, value in given.items() if value is not None}
 
 

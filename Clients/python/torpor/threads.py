@@ -44,6 +44,7 @@ from ._session import (
     read_reply,
     state_parameters,
     subscribe_parameters,
+    take_parameters,
     time_to_expiry,
 )
 
@@ -370,6 +371,24 @@ class App:
         """Ends a subscription."""
         if self.supervised:
             self._call("Subscribe", {"topic": topic, "end": True})
+
+    def take(
+        self,
+        max: Optional[int] = None,
+        *,
+        keep: bool = False,
+        done: Sequence[int] = (),
+        only: Sequence[int] = (),
+    ) -> Sequence[Mapping[str, Any]]:
+        """Takes messages from the app's mailbox, the first ones first, at most max: for programs that handle them in their
+        own order instead of having the delegate get them. Empty if none waits, and without a supervisor.
+
+        Without keep they are removed at once, and lost if the program ends before it has handled them. With keep a message
+        stays until a later call has its id in done. With only, just the messages with these ids count."""
+        if not self.supervised:
+            return []
+        mail: Sequence[Mapping[str, Any]] = self._call("Take", take_parameters(max, keep, done, only))["mail"]
+        return mail
 
     # Transfers.
 

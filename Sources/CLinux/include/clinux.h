@@ -373,6 +373,10 @@ void tlx_heap_keep(int keeps);
 /// reads dropped pages from the page cache when they are used again. No other thread may run during the call.
 /// dl_iterate_phdr(3) needs _GNU_SOURCE.
 void tlx_release_pages(void);
+/// Drops the pages of code and constants of the program and its libraries, locked ones too, and waits until `fd` is
+/// readable or a signal arrives. In one function of C, because each function that runs in between brings its own pages
+/// back, with up to 15 around them.
+void tlx_wait_released(int fd);
 /// Locks all present pages in memory, and later pages once they are touched. Fails with EPERM if the process may not
 /// lock memory without a limit, because mappings beyond a limit would fail. In C, because the flags of mlockall(2) are
 /// an enum in Swift's Glibc, and MCL_ONFAULT needs _GNU_SOURCE.

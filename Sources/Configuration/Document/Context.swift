@@ -12,9 +12,12 @@ package final class DiagnosticSink {
     /// - Parameter outer: another sink that also gets each diagnostic, always as a warning.
     package init(warning outer: DiagnosticSink? = nil) { self.outer = outer }
 
-    /// The maximum number of diagnostics that are collected. More would not help the user, and a search for the nearest
-    /// name (``Nearest``) for each of them would take long.
+    /// The maximum number of diagnostics that are collected. More would not help the user.
     static let limit = 1_000
+
+    /// How many steps (``Nearest/Result``) searches for similar names may still take. Without a bound, a configuration
+    /// whose many names are all unknown would take time with the square of its size.
+    private var steps = 8_000_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
     package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
@@ -28,6 +31,22 @@ package final class DiagnosticSink {
         var warning = diagnostic
         warning.severity = .warning
         outer.add(warning)
+    }
+
+    /// `; did you mean "…"?` (``Nearest``). An empty string if no name is similar enough, or if the searches of this
+    /// configuration have taken long already, or if there are so many diagnostics that no more are collected.
+    ///
+    /// - Parameter names: evaluated only if there is a search.
+    func hint<Names: Sequence<String>>(
+        _ text: String,
+        among names: () -> Names,
+        within most: Int = .max
+    ) -> String {
+        guard !isFull, steps > 0 else { return "" }
+        if let outer { return outer.hint(text, among: names, within: most) }
+        let found = Nearest.search(text, among: names(), within: most)
+        steps -= found.steps
+        return Nearest.hint(found.name)
     }
 }
 
@@ -79,6 +98,15 @@ package struct Context {
         add(message, at: position, .warning)
     }
 
+    /// `; did you mean "…"?`, for an error or warning (``DiagnosticSink/hint(_:among:within:)``).
+    func hint<Names: Sequence<String>>(
+        _ text: String,
+        among names: @autoclosure () -> Names,
+        within most: Int = .max
+    ) -> String {
+        sink.hint(text, among: names, within: most)
+    }
+
     /// Reports the error `expected …, found …`. Always returns nil, so that a reader can return the result.
     package func expected<T>(_ what: String, _ node: Node) -> T? {
         error("expected \(what), found \(node.kind)", at: node.position)
@@ -112,6 +140,15 @@ package struct Origin {
         context.warning(message, at: position)
     }
 
+    /// `; did you mean "…"?`, for an error or warning (``DiagnosticSink/hint(_:among:within:)``).
+    func hint<Names: Sequence<String>>(
+        _ text: String,
+        among names: @autoclosure () -> Names,
+        within most: Int = .max
+    ) -> String {
+        context.sink.hint(text, among: names, within: most)
+    }
+
     /// Reports that something is missing: an error, unless it may be in a file that could not be read.
     func missing(_ message: String) {
         guard context.sink.isPartial else { return error(message) }
@@ -136,51 +173,3 @@ extension UInt8 {
 
 /// The text in quotes, for a message.
 package func quoted(_ text: String) -> String { text.inQuotes }
-
-/// Finds the existing name that is most similar to a mistyped name, for a hint to the user.
-public enum Nearest {
-    /// The most similar of the names; nil if none is similar enough.
-    ///
-    /// - Parameter most: the largest number of edits. By default, one edit is allowed for every three bytes of the
-    ///   text.
-    public static func name(to text: String, among names: some Sequence<String>, within most: Int = .max) -> String? {
-        let wanted = Array(text.lowercased().utf8)
-        guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
-        let bound = min(most, wanted.count < 2 ? 0 : max(1, wanted.count / 3))
-        var best: (name: String, distance: Int)?
-        for name in names {
-            let candidate = Array(name.lowercased().utf8)
-            guard abs(candidate.count - wanted.count) <= bound else { continue }
-            let distance = distance(wanted, candidate)
-            guard distance <= bound else { continue }
-            if let found = best, (found.distance, found.name) <= (distance, name) { continue }
-            best = (name, distance)
-        }
-        return best?.name
-    }
-
-    /// `; did you mean "…"?`, or an empty string if no name is similar enough.
-    package static func hint(_ text: String, among names: some Sequence<String>, within most: Int = .max) -> String {
-        name(to: text, among: names, within: most).map { "; did you mean \(quoted($0))?" } ?? ""
-    }
-
-    /// The edit distance of two names: the number of insertions, deletions, replacements and swaps of neighbouring
-    /// bytes.
-    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
-        var beforeLast = [Int](repeating: 0, count: right.count + 1)
-        var last = Array(0...right.count)
-        for i in 1...max(1, left.count) where i <= left.count {
-            var current = [Int](repeating: i, count: right.count + 1)
-            for j in 1...max(1, right.count) where j <= right.count {
-                let replaced = last[j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1)
-                var best = min(replaced, last[j] + 1, current[j - 1] + 1)
-                if i > 1, j > 1, left[i - 1] == right[j - 2], left[i - 2] == right[j - 1] {
-                    best = min(best, beforeLast[j - 2] + 1)
-                }
-                current[j] = best
-            }
-            (beforeLast, last) = (last, current)
-        }
-        return last[right.count]
-    }
-}

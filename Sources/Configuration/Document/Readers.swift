@@ -68,7 +68,7 @@ package enum Read {
         // First search the keys of other supervisors. For one of their keys, such as `env`, the most similar key of
         // Torpor would be a wrong hint.
         let hint = ForeignKeys.hint(member.key, member.node.value, at: context.path).map { "; \($0)" }
-        context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
+        context.error("there is no such key" + (hint ?? context.hint(member.key, among: names)), at: member.position)
     }
 
     static func string(_ context: Context, _ node: Node) -> String? {
@@ -191,7 +191,7 @@ package enum Read {
         let names = T.allCases.map(\.rawValue)
         let list = names.map(quoted).joined(separator: ", ")
         context.error(
-            "\(quoted(text)) is not one of \(list)\(Nearest.hint(text, among: names))",
+            "\(quoted(text)) is not one of \(list)\(context.hint(text, among: names))",
             at: node.position
         )
         return nil
@@ -357,7 +357,7 @@ package enum Read {
             }
             guard let name = text(context, node) else { return nil }
             guard let number = Signal.number(named: name) else {
-                let hint = Nearest.hint(name, among: (1...31).map(Signal.name))
+                let hint = context.hint(name, among: (1...31).map(Signal.name))
                 context.error("\(quoted(name)) is not a signal\(hint)", at: node.position)
                 return nil
             }

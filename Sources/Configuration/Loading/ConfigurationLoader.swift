@@ -173,7 +173,7 @@ public enum ConfigurationLoader {
             } else if let first = instances.first {
                 "\(quoted(name)) has instances: write the name of one, such as \(quoted(first))"
             } else {
-                "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.map(\.name))
+                "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.lazy.map(\.name))
             }
         reader.supervisorOrigins["main"]?.missing(problem)
     }
@@ -181,9 +181,10 @@ public enum ConfigurationLoader {
     /// Reports what is wrong with policies, and returns what those in use say of their options.
     private static func checkPolicies(_ reader: FileReader) -> [String: PolicyFinding] {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
-            let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
+            let origin = reader.supervisorOrigins["policies"]
+            let hint = origin?.hint(name, among: reader.policies.keys) ?? ""
             let remedy = hint.isEmpty ? ": add it, with \(MachineHints.library(of: name))" : hint
-            reader.supervisorOrigins["policies"]?.missing(
+            origin?.missing(
                 "there is no [policies.\(name)] for the policy \(quoted(name))\(remedy)"
             )
         }
@@ -213,7 +214,7 @@ public enum ConfigurationLoader {
         let known = PolicySelector.Apps(apps, templates: templates)
         for entry in reader.policies.values {
             for selector in findings[entry.policy.name]?.selectors ?? [] {
-                guard let problem = selector.problem(known) else { continue }
+                guard let problem = selector.problem(known, entry.origin) else { continue }
                 entry.origin.warning("options.\(selector.option): \(problem)")
             }
         }

@@ -74,6 +74,8 @@ public struct ConfigurationSystem {
         public var landlock: Int?
         /// Whether the filesystem of a path can encrypt folders (fscrypt); nil if unknown.
         public var encrypts: (String) -> Bool? = { _ in nil }
+        /// The hard limit (setrlimit(2)) that torpord cannot raise; nil if it can, or if that is unknown.
+        public var hardLimit: (Int32) -> UInt64? = { _ in nil }
 
         /// Creates an inspection of this machine.
         public init(searchPath: String?) {
@@ -90,6 +92,17 @@ public struct ConfigurationSystem {
             case .unsupported: return false
             case nil: return nil
             }
+        }
+
+        /// The hard limit of this process, which a torpord of the same user probably has too; nil if the process has
+        /// CAP_SYS_RESOURCE, which may raise it.
+        public static func hardLimit(_ resource: Int32) -> UInt64? {
+            let field = try? ProcFS.statusField(ThisProcess.pid, "CapEff")
+            // Bit 24 is CAP_SYS_RESOURCE (linux/capability.h).
+            guard let capabilities = field.flatMap({ UInt64($0, radix: 16) }), capabilities & 1 << 24 == 0 else {
+                return nil
+            }
+            return (try? ThisProcess.limit(resource))?.hard
         }
 
         private static func head(_ path: String) -> [UInt8]? {

@@ -30,7 +30,7 @@ enum MachineHints {
         guard !policy.path.isEmpty, let names = system.names(Path.folder(path)), !names.contains(name) else {
             return true
         }
-        let hint = Nearest.hint(name, among: names.filter { $0.hasSuffix(".so") })
+        let hint = origin.hint(name, among: names.filter { $0.hasSuffix(".so") })
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
         return false
     }
@@ -56,7 +56,7 @@ enum MachineHints {
             let names = folders[folder] ?? system.names(folder)
             folders[folder] = .some(names)
             guard let names, !names.contains(name) else { continue }
-            draft.warning(key, "there is no \(quoted(name)) in \(folder) now\(Nearest.hint(name, among: names))")
+            draft.warning(key, "there is no \(quoted(name)) in \(folder) now\(draft.hint(name, among: names))")
         }
     }
 

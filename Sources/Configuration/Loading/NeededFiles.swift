@@ -67,6 +67,16 @@ struct NeededFiles {
                 "the app is not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
             )
         }
+        for limit in app.processLimits {
+            guard let most = inspection.hardLimit(limit.resource), limit.hard > most else { continue }
+            let wanted = limit.hard == .max ? "unlimited" : "\(limit.hard)"
+            draft.warning(
+                "limits",
+                "\(limit.name): \(wanted) is above \(most), the hard limit here, so the app is not launched by a torpord "
+                    + "without CAP_SYS_RESOURCE, such as that of a user: lower it, or raise Limit\(limit.name.uppercased())= "
+                    + "of the service user@.service"
+            )
+        }
         if let language = app.presentation.language, SettingTemplate.names(in: language).isEmpty,
             !Placeholder.isForScene(language), inspection.hasLocale(language) == false
         {
@@ -140,7 +150,7 @@ struct NeededFiles {
             return "\(Self.noProgram)\(quoted(name)) in \(folder) now"
                 // Allow only one edit: in a folder that may contain a thousand programs, a name two edits away is
                 // probably not the program that was meant.
-                + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
+                + draft.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }
 
@@ -186,7 +196,7 @@ struct NeededFiles {
         let name = normal.split(separator: "/").last.map(String.init) ?? normal
         let folder = Path.folder(normal)
         return "\(Self.noScript)\(quoted(name)) in \(folder) now"
-            + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
+            + draft.hint(name, among: system.names(folder) ?? [], within: 1)
     }
 
     /// Whether there may be a file of that name on the app's PATH.

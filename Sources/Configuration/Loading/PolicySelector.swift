@@ -39,7 +39,9 @@ public struct PolicySelector: Sendable, Hashable {
     }
 
     /// Why the selector matches no app; nil if it matches one, or may match a scene.
-    func problem(_ apps: Apps) -> String? {
+    ///
+    /// - Parameter origin: the place for which the diagnostic is.
+    func problem(_ apps: Apps, _ origin: Origin) -> String? {
         let isTag = text.hasPrefix("tag:")
         let pattern = isTag ? String(text.dropFirst(4)) : text
         let isPattern = pattern.contains("*") || pattern.contains("?")
@@ -56,7 +58,7 @@ public struct PolicySelector: Sendable, Hashable {
         }
         if isPattern { return (isTag ? "no tag of an app" : "no app") + " matches \(quoted(pattern))" }
         let known = isTag ? apps.tags : apps.names.union(apps.templates).union(apps.scenes)
-        return what + Nearest.hint(pattern, among: known.sorted())
+        return what + origin.hint(pattern, among: known)
     }
 
     private func matchesName(_ pattern: String, _ isPattern: Bool, _ apps: Apps) -> Bool {

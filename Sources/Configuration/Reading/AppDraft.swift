@@ -75,6 +75,15 @@ struct AppDraft {
         (origins[key] ?? origin).warning(message)
     }
 
+    /// `; did you mean "…"?`, for an error or warning (``DiagnosticSink/hint(_:among:within:)``).
+    func hint<Names: Sequence<String>>(
+        _ text: String,
+        among names: @autoclosure () -> Names,
+        within most: Int = .max
+    ) -> String {
+        origin.context.sink.hint(text, among: names, within: most)
+    }
+
     /// Makes the checks that compare several keys of the app.
     func check() {
         let rules = specification.rules
@@ -188,7 +197,7 @@ struct AppDraft {
         }
         for name in specification.wakeAfterForceQuit {
             guard BackgroundMode(rawValue: name) == nil else { continue }
-            let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
+            let hint = self.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
             warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
         }
     }

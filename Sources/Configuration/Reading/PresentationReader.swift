@@ -75,7 +75,7 @@ enum CategoryReader {
             guard let text = Read.text(context, node) else { return nil }
             let isOwn = text.wholeMatch(of: /X-[A-Za-z0-9-]{1,60}/) != nil
             guard isOwn || known.contains(where: { $0.utf8.elementsEqual(text.utf8) }) else {
-                let hint = Nearest.hint(text, among: known)
+                let hint = context.hint(text, among: known)
                 context.error(
                     "\(quoted(text)) is not a category of freedesktop.org's menus: a name of your own begins with X-\(hint)",
                     at: node.position

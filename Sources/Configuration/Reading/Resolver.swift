@@ -63,6 +63,10 @@ struct Resolver {
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
+    /// The maximum number of unknown names in one list that are reported one by one. With more, one long list would
+    /// leave no room for the errors of other apps.
+    private static let mostUnknown = 8
+
     /// Resolves `names` to names of apps. The name of an app with instances is replaced by the names of all its
     /// instances.
     private func lookUp(
@@ -72,6 +76,7 @@ struct Resolver {
         _ instances: [String: [String]]
     ) -> [String] {
         var found: [String] = []
+        var unknown = 0
         for name in names {
             let template = Self.template(name)
             if drafts[template]?.specification.scenes != nil {
@@ -86,8 +91,13 @@ struct Resolver {
                 let ends = [all.first, all.last].compactMap { $0 }.map(quoted).joined(separator: " to ")
                 draft.error(key, "there is no instance \(quoted(name)): the instances are \(ends)")
             } else {
-                draft.missing(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
+                unknown += 1
+                guard unknown <= Self.mostUnknown else { continue }
+                draft.missing(key, "there is no app \(quoted(name))" + draft.hint(name, among: drafts.keys))
             }
+        }
+        if unknown > Self.mostUnknown {
+            draft.missing(key, "\(unknown - Self.mostUnknown) more names are not those of apps")
         }
         var seen: Set<String> = []
         return found.filter { seen.insert($0).inserted }

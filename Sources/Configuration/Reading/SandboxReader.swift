@@ -35,7 +35,7 @@ enum SandboxReader {
         do throws(Permission.Problem) {
             permission = try Permission(member.key)
         } catch {
-            let hint = Nearest.hint(member.key, among: Permission.words)
+            let hint = context.hint(member.key, among: Permission.words)
             context.error("\(quoted(member.key)) \(error)" + hint, at: member.position)
             return nil
         }

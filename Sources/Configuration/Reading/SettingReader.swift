@@ -41,7 +41,7 @@ enum SettingReader {
         guard let word = Read.string(context.at("type"), type.node) else { return nil }
         guard SettingDeclaration.types.contains(word) else {
             let list = SettingDeclaration.types.map(quoted).joined(separator: ", ")
-            let hint = Nearest.hint(word, among: SettingDeclaration.types)
+            let hint = context.hint(word, among: SettingDeclaration.types)
             context.at("type").error("\(quoted(word)) is not one of \(list)\(hint)", at: type.node.position)
             return nil
         }
@@ -205,7 +205,7 @@ enum SettingReader {
             if found.isEmpty { return }
             for name in Set(found).sorted() {
                 guard let setting = app.setting(name) else {
-                    let hint = Nearest.hint(name, among: app.declaredSettings.map(\.name))
+                    let hint = draft.hint(name, among: app.declaredSettings.map(\.name))
                     draft.error(key, "there is no setting \(quoted(name))" + hint)
                     continue
                 }
@@ -239,7 +239,7 @@ enum SettingReader {
         for name in SettingTemplate.names(in: text) {
             let setting = settings.first { $0.name.utf8.elementsEqual(name.utf8) }
             guard let setting else {
-                let hint = Nearest.hint(name, among: settings.map(\.name))
+                let hint = context.hint(name, among: settings.map(\.name))
                 context.error("there is no setting \(quoted(name))" + hint, at: node.position)
                 return nil
             }

@@ -101,7 +101,7 @@ enum TransferReader {
             draft.error(
                 "transfers",
                 "the credentials for \(host) name the secret \(quoted(login.secret)), which the app does not have: declare "
-                    + "it in settings, with type = \"secret\"" + Nearest.hint(login.secret, among: secrets)
+                    + "it in settings, with type = \"secret\"" + draft.hint(login.secret, among: secrets)
             )
         }
     }

@@ -151,7 +151,8 @@ struct Apply {
         return wasInside ? .movesOut : .regainsTemplate
     }
 
-    /// What apps that are removed lose with it, by name: `2 settings and 1 message`. Apps that have nothing are left out.
+    /// What apps that are removed lose with it, by name: `2 settings and saved state (5 B)`. Apps that have
+    /// nothing are left out.
     var belongings: [String: String] = [:]
 
     /// The changes, by app and key, that an earlier apply brought, and that still wait for the app's next launch.

@@ -178,7 +178,12 @@ extension ControlService {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
         // An app that was removed but has not ended yet, and is now added again, counts as new: forget what users
         // requested for it.
-        for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
+        // What it has saved is still there, and the edit that removed it was probably a mistake: its next launch gets it.
+        let names = Set(applied.new.apps.map(\.name))
+        for app in apps where coordinator.isLeaving(app.id) {
+            app.kept.goalOfPerson = nil
+            if names.contains(app.name) { app.keepsStateWhenStopped = true }
+        }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.id))
         let actions: [AppAction]
@@ -266,12 +271,12 @@ extension ControlService {
             }
             let old = app.specification
             let language = (app.next ?? old).presentation.language
-            let wasOutdated = app.isOutdated
+            let digests = (app.outdatedDigest, app.lastLaunchDigest)
             if living.contains(id), !app.wasLaunched(with: specification) {
                 app.specification = old.taking(liveKeysOf: specification)
                 app.next = app.specification == specification ? nil : specification
             } else {
-                app.lastLaunched = lastLaunched(app, specification)
+                setLastLaunched(app, specification)
                 app.specification = specification
                 (app.next, app.recoveredDigest) = (nil, nil)
             }
@@ -285,13 +290,22 @@ extension ControlService {
                     if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }
                 }
             }
-            if app.isOutdated != wasOutdated { record(app) }
+            if digests != (app.outdatedDigest, app.lastLaunchDigest) { record(app) }
         }
         return new
     }
 
-    /// The specification of the app's last run, if the app has gone down, and the new one differs from it in a key for
-    /// which `--restart` launches the app; otherwise nil.
+    /// Keeps the specification of the app's last run, or what is known of it, if the app has gone down, and the new one
+    /// differs from it in a key for which `--restart` launches the app.
+    private func setLastLaunched(_ app: AppRuntime, _ new: AppSpecification) {
+        guard app.isLastLaunchRecovered, let digest = app.lastLaunchDigest else {
+            app.lastLaunched = lastLaunched(app, new)
+            return
+        }
+        let isPending = coordinator.machine(app.id).isDown && new.launch != .onDemand
+        app.recoverLastLaunch(isPending && !new.needsNoRestart(after: digest) ? digest : nil)
+    }
+
     private func lastLaunched(_ app: AppRuntime, _ new: AppSpecification) -> AppSpecification? {
         guard coordinator.machine(app.id).isDown, new.launch != .onDemand else { return nil }
         let last = (app.lastLaunched ?? app.specification).taking(liveKeysOf: new)

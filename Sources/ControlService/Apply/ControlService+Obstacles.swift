@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
 import Engine
 import EventLoop
@@ -121,14 +122,14 @@ extension ControlService {
 
     /// What an apply of the new configuration changes.
     func changes(_ request: ApplyRequest, _ new: TorporConfiguration, _ found: Found) -> Apply {
-        let outdated = Set(apps.filter { $0.recoveredDigest != nil }.map(\.name))
-        let back = new.apps.filter { next in
-            outdated.contains(next.name)
-                && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
-        }
+        let digests = Dictionary(
+            apps.compactMap { app in recoveredDigest(of: app).map { (app.name, $0) } },
+            uniquingKeysWith: { $1 }
+        )
+        let outdated = Set(digests.keys)
+        let back = new.apps.filter { next in digests[next.name].map { $0 == next.launchDigest } ?? false }
         let launchOnly = new.apps.filter { next in
-            guard let id = coordinator.id(of: next.name), let digest = apps[id].recoveredDigest else { return false }
-            return next.needsNoRestart(after: digest)
+            digests[next.name].map { next.needsNoRestart(after: $0) } ?? false
         }
         var apply = Apply(
             request,
@@ -148,6 +149,15 @@ extension ControlService {
         return apply
     }
 
+    /// The digest of the configuration with which an earlier torpord launched the app, if that is an older one and the
+    /// app runs, or has gone down (``AppRuntime/lastLaunchDigest``).
+    private func recoveredDigest(of app: AppRuntime) -> UInt64? {
+        if let digest = app.recoveredDigest { return digest }
+        let machine = coordinator.machine(app.id)
+        guard machine.isDown, !machine.isAlive, app.isLastLaunchRecovered else { return nil }
+        return app.lastLaunchDigest
+    }
+
     /// What is removed with an app, in words; nil if there is nothing.
     private func belongings(of app: AppRuntime) -> String? {
         let values = supervisor.settings.values(of: app)
@@ -156,7 +166,10 @@ extension ControlService {
             (supervisor.mailboxes.waiting(for: app).count, "message"),
             (supervisor.alerts.count(of: app), "alert"),
         ]
-        let words = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        var words = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
+        if let state = supervisor.savedStates.archives(of: app).found {
+            words.append("saved state (\(Bytes.text(state.bytes)))")
+        }
         guard let last = words.last else { return nil }
         return words.count == 1 ? last : words.dropLast().joined(separator: ", ") + " and " + last
     }

@@ -145,10 +145,27 @@ extension AppRuntime {
     }
 
     /// The specification of the last run of an app that has gone down, if an apply has brought another since, which only
-    /// a launch puts into effect: the launch that ‘torpor apply --restart’ makes up for. It is not persisted.
+    /// a launch puts into effect: the launch that ‘torpor apply --restart’ makes up for. Only its digest outlives
+    /// torpord (``lastLaunchDigest``).
     package var lastLaunched: AppSpecification? {
         get { slots[LastLaunchedSlot.self] }
-        set { slots[LastLaunchedSlot.self] = newValue }
+        set {
+            slots[LastLaunchedSlot.self] = newValue
+            slots[LastLaunchDigestSlot.self] = newValue?.launchDigest
+        }
+    }
+
+    /// The `launchDigest` of ``lastLaunched``. If an earlier torpord has applied the newer configuration, the digest is
+    /// all that is known of the last run's specification.
+    package var lastLaunchDigest: UInt64? { slots[LastLaunchDigestSlot.self] }
+
+    /// Whether only ``lastLaunchDigest`` is known of the specification of the last run.
+    package var isLastLaunchRecovered: Bool { lastLaunched == nil && lastLaunchDigest != nil }
+
+    /// Sets all that is known of the last run's specification, after an earlier torpord has applied another.
+    package func recoverLastLaunch(_ digest: UInt64?) {
+        lastLaunched = nil
+        slots[LastLaunchDigestSlot.self] = digest
     }
 
     package var lastExit: LastExit? {
@@ -220,6 +237,7 @@ extension AppRuntime {
 private enum LastAdviceSlot: Slot { typealias Value = (policy: String, replacing: Int) }
 private enum NextSlot: Slot { typealias Value = AppSpecification }
 private enum LastLaunchedSlot: Slot { typealias Value = AppSpecification }
+private enum LastLaunchDigestSlot: Slot { typealias Value = UInt64 }
 private enum LaunchDigestSlot: Slot { typealias Value = UInt64 }
 private enum RecoveredDigestSlot: Slot { typealias Value = UInt64 }
 private enum LastExitSlot: Slot { typealias Value = LastExit }

@@ -227,7 +227,8 @@ public enum File {
     /// Removes an empty directory.
     public static func removeDirectory(_ path: String) throws(Errno) { try call { rmdir(path) } }
 
-    /// Removes a directory and its content, without following symlinks. Missing files are no error.
+    /// Removes a directory and its content, without following symlinks. Missing files are no error. Only for directories
+    /// in which no other user can replace a folder by a link meanwhile: else use ``Folder``.
     public static func removeTree(_ path: String) throws(Errno) {
         do throws(Errno) {
             guard try status(path, followLinks: false).kind == .directory else { return try remove(path) }

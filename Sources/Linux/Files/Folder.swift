@@ -50,9 +50,12 @@ public final class TreeWork: Sendable {
     }
 
     private let state = Monitor(State())
+    private let end: Duration?
 
     /// Creates the progress of work that has not started.
-    public init() {}
+    ///
+    /// - Parameter end: when the work stops with ECANCELED (CLOCK_MONOTONIC); nil for never.
+    public init(until end: Duration? = nil) { self.end = end }
 
     /// Makes the work stop at the next file with ECANCELED.
     public func cancel() { state.withLock { $0.isCancelled = true } }
@@ -69,7 +72,8 @@ public final class TreeWork: Sendable {
             state.bytes &+= bytes
             return !state.isCancelled
         }
-        if !goesOn { throw TreeError(path(), .canceled) }
+        let isInTime = end.map { Clock.monotonic() < $0 } ?? true
+        if !goesOn || !isInTime { throw TreeError(path(), .canceled) }
     }
 }
 

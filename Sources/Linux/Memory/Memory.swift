@@ -37,6 +37,11 @@ public enum Memory {
     /// modify a page just before this function drops it.
     public static func release() { tlx_release_pages() }
 
+    /// Drops the pages of code and constants once more, and waits until `descriptor` is readable or a signal arrives.
+    /// What ran since ``release()`` has brought its own pages back, together with those around them. Other threads may
+    /// run meanwhile, because nothing writes to these pages.
+    public static func releaseCode(waitingFor descriptor: Int32) { tlx_wait_released(descriptor) }
+
     /// Locks this process's pages in memory, including pages that it touches later, so that the process still works
     /// when memory is short. Pages that are never touched use no memory. Also touches a little free heap in advance, so
     /// that small allocations need no new pages while memory is short. Until ``unlock()`` is called, ``release()``

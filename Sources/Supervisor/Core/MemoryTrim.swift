@@ -58,5 +58,6 @@ package final class MemoryTrim: ShellRoom {
         Memory.unlock()
         Memory.release()
         Memory.lock()
+        loop.releasesCode = true
     }
 }

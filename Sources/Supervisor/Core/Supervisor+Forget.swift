@@ -19,8 +19,9 @@ extension Supervisor {
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
-            try? File.removeTree(runtime.apps + "/" + name)
+            _ = try? runtime.removed.take(runtime.apps + "/" + name)
         }
+        if runtime.removed.isThere { runtimeRepair.clearRemoved() }
     }
 
     package func forget(_ app: AppRuntime) {
@@ -46,9 +47,9 @@ extension Supervisor {
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {
-            try File.removeTree(runtime.directory(of: app))
+            if try runtime.removed.take(runtime.directory(of: app)) { runtimeRepair.clearRemoved() }
         } catch {
-            if error != .noSuchFileOrDirectory { log.warning("cannot remove \(runtime.directory(of: app)): \(error)") }
+            log.warning("cannot remove \(runtime.directory(of: app)): \(error)")
         }
     }
 }

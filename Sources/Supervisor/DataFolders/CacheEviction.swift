@@ -131,9 +131,9 @@ final class CacheEviction {
     }
 }
 
-enum Bytes {
+package enum Bytes {
     /// A size in words, such as `12 B` or `1.5 MiB`.
-    static func text(_ bytes: UInt64) -> String {
+    package static func text(_ bytes: UInt64) -> String {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
         var value = Double(bytes)
         var unit = 0

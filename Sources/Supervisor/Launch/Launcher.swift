@@ -434,7 +434,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         for follower in app.outputFollowers { follower.step() }
     }
 
-    package func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
+    package func logPath(of app: AppRuntime) -> String { supervisor.runtime.logPath(of: app.name) }
 }
 
 extension Launcher {

@@ -413,12 +413,22 @@ extension StoredMail {
 extension MailStanding {
     /// The value that is stored in place of a mail's chain if the mail is an event of the supervisor itself.
     static let own = "own"
+    /// The member of the object that is stored in place of a mail's chain if the mail has a token: the token as
+    /// hexadecimal digits. Mail that has a chain was passed on, and needs no token.
+    static let token = "token"
 
     init(_ mail: Mail) {
         self.init()
         attempts = Int64(mail.attempts)
         run = mail.run.map { Int64($0) }
-        chain = mail.draft.chain.map { String(wire: $0.json.serialised()) } ?? (mail.draft.isOwnEvent ? Self.own : nil)
+        if let chain = mail.draft.chain {
+            self.chain = String(wire: chain.json.serialised())
+        } else if mail.draft.isOwnEvent {
+            chain = Self.own
+        } else if let token = mail.draft.token {
+            let json: JSON = [Self.token: .string(String(token, radix: 16))]
+            chain = String(wire: json.serialised())
+        }
     }
 }
 
@@ -436,7 +446,9 @@ extension Mail {
         )
         draft.wake = stored.wake.flatMap { MailWake(rawValue: $0) }
         draft.isOwnEvent = stored.standing.chain == MailStanding.own
-        draft.chain = stored.standing.chain.flatMap { try? JSON.parse($0) }.flatMap { MailChain($0) }
+        let chain = stored.standing.chain.flatMap { try? JSON.parse($0) }
+        draft.chain = chain.flatMap { MailChain($0) }
+        draft.token = chain?[MailStanding.token]?.stringValue.flatMap { UInt64($0, radix: 16) }
         self.init(
             id: stored.id,
             draft: draft,

@@ -20,7 +20,8 @@ package struct AppRecord {
     /// Whether the app has a cgroup of its own.
     var hasCgroup = false
     /// The digest of an older configuration, with which the app was launched; 0 if that configuration is unknown. Nil
-    /// if the app was launched with the configuration in force.
+    /// if the app was launched with the configuration in force. If the app has gone down, the digest is that of its last
+    /// run (``AppRuntime/lastLaunchDigest``).
     package var outdatedDigest: UInt64?
     package var wasCutShort = false
     package var tokens = TakenTokens()

@@ -12,6 +12,8 @@ package final class RuntimeDirectory {
     package let socket: String
     package let logs: String
     package let state: String
+    /// The path that the log of an app with this name has, or had.
+    package func logPath(of name: String) -> String { logs + "/" + name + ".log" }
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
     /// The path of the recovery file, which contains the records of the apps. The properties below are the paths of
@@ -19,6 +21,8 @@ package final class RuntimeDirectory {
     /// configuration in force.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
+    /// What is still to be removed of the folders of apps that are gone.
+    var removed: RemovedFolders { RemovedFolders(path: path + "/removed") }
     package var journal: String { path + "/journal" }
     package var configuration: String { path + "/configuration" }
     /// torpor-keeper holds the lock too, so that no other supervisor can take the lock while torpord is being
@@ -197,8 +201,10 @@ package final class RuntimeDirectory {
     package func remove(apps directories: [String]) {
         // Most of them are empty by now: whether one is, rmdir(2) tells with one system call.
         for directory in directories where (try? File.removeDirectory(directory)) == nil {
-            try? File.removeTree(directory)
+            _ = try? removed.take(directory)
         }
+        // What users have put there must not delay the end. The next torpord continues.
+        if removed.isThere { removed.clear(until: Clock.monotonic() + .seconds(2)) }
         try? File.removeDirectory(apps)
         let files = [
             recovery, batch, journal, configuration, policyMarks, path + "/lock", path + "/lock.new",

@@ -41,7 +41,8 @@ extension Supervisor {
     package func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)
-        let fields = AppRecord(of: app)
+        var fields = AppRecord(of: app)
+        if !engine.coordinator.machine(app.id).isAlive { fields.outdatedDigest = app.lastLaunchDigest }
         if !fields.tokens.isRecorded { app.tokens.isRecorded = true }
         let coordinator = engine.coordinator
         recovery.write(slot, undone: app.undone.rawValue) { memory in

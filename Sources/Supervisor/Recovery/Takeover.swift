@@ -199,7 +199,12 @@ final class Takeover: ShellRoom {
         if !supervisor.recovery.hasWholeTokens { app.tokens.areOfEarlierVersion() }
         app.announced = machine.transition
         app.lastState = machine.state
-        guard machine.isAlive else { return nil }
+        guard machine.isAlive else {
+            if let digest = record.outdatedDigest, !app.specification.needsNoRestart(after: digest) {
+                app.recoverLastLaunch(digest)
+            }
+            return nil
+        }
         recorder.restoreTimeline(app, launch: record.launch, states: record.times)
         app.recoveredDigest = record.outdatedDigest
         // If the configuration was changed back while no torpord was running, the app's configuration is not outdated.

@@ -16,12 +16,34 @@ package enum WrittenFile {
             let path = ImportFiles.absolute(file)
             return path == $0 || path.hasPrefix($0 + "/")
         }
-        let use =
-            isOfService
-            ? ["torpor apply"] : hasSupervisor ? inclusion(of: file) : ["torpord --config \(ShellWord.quoted(file))"]
+        let use: [String]
+        if isOfService, Users.effectiveUID != 0 {
+            use = ["torpor apply"]
+        } else if isOfService || isDefault(file) {
+            use = [hasSupervisor ? "torpor apply" : service ?? "torpord"]
+        } else {
+            use = hasSupervisor ? inclusion(of: file) : ["torpord --config \(ShellWord.quoted(file))"]
+        }
         let steps = ["torpor check \(ShellWord.quoted(file))"] + use + ["torpor list"]
         return "\(Terminal.harmless(file)) is written\(origin.map { ", from \($0)" } ?? ""). Next:"
             + steps.map { "\n  " + $0 }.joined()
+    }
+
+    /// Whether torpord reads the file if no other is named.
+    private static func isDefault(_ file: String) -> Bool {
+        let own = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
+        return ImportFiles.absolute(file) == ImportFiles.absolute(own)
+    }
+
+    /// The command that starts torpord as a service of the machine, or of this user; nil without systemd, or if its
+    /// unit is not installed.
+    private static var service: String? {
+        let isOfUser = Users.effectiveUID != 0
+        let unit = "systemd/\(isOfUser ? "user" : "system")/torpord.service"
+        guard File.exists("/run/systemd/system"),
+            ["/etc/", "/usr/local/lib/", "/usr/lib/", "/lib/"].contains(where: { File.exists($0 + unit) })
+        else { return nil }
+        return "systemctl \(isOfUser ? "--user " : "")enable --now torpord"
     }
 
     /// Whether a supervisor runs that would conflict with a second torpord of this user.

@@ -18,8 +18,8 @@ struct Check: ParsableCommand {
         discussion: """
             Prints all errors at once. Without errors, prints when each app would be restarted if it kept ending at \
             once. Programs, folders and files that apps need and this machine lacks are warnings, and so are a sandbox \
-            or protected data that it cannot provide, options of a policy that name no app, and files that every user \
-            can change. Options that a policy refuses are errors.
+            or protected data that it cannot provide, limits that torpord cannot raise, options of a policy that name no \
+            app, and files that every user can change. Options that a policy refuses are errors.
             """
     )
     .examples(
@@ -48,6 +48,8 @@ struct Check: ParsableCommand {
         system.inspection?.landlock = KernelRelease.landlock
         system.inspection?.encrypts = ConfigurationSystem.Inspection.encrypts
         let roots = RootsConfiguration(file)
+        // Root's torpord has limits of its own.
+        if roots == nil { system.inspection?.hardLimit = ConfigurationSystem.Inspection.hardLimit }
         roots?.adapt(&system)
         if let roots, roots.isForbidden {
             throw Failure(status: .failed, message: "\(roots.name) cannot be judged: you may not read it\(roots.way)")

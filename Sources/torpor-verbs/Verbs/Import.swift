@@ -278,10 +278,42 @@ enum ImportFiles {
             if old.uid != Users.effectiveUID, old.uid != 0, mode & 0o004 == 0 {
                 return try File.replace(real, Array(text.utf8), mode: 0o600)
             }
-            if old.mode & 0o777 & ~mode != 0 { try File.setMode(real, old.mode & mode) }
-            try File.write(real, text)
+            let kept = old.mode & 0o777 & ~mode != 0 ? old.mode & mode : old.mode
+            try overwrite(real, old, Array(text.utf8), mode: kept)
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be written: \(error)")
+        }
+    }
+
+    /// Replaces the content of a regular file, which keeps its owner. The new content is written beside it first, so
+    /// that the old one is left if the disk is full.
+    private static func overwrite(
+        _ path: String,
+        _ old: FileStatus,
+        _ bytes: [UInt8],
+        mode: UInt32
+    ) throws(Errno) {
+        func inPlace() throws(Errno) {
+            if mode != old.mode { try File.setMode(path, mode) }
+            try File.write(path, bytes)
+        }
+        // The other names of the file would keep the old content.
+        guard old.links == 1 else { return try inPlace() }
+        let draft = "\(path).tmp\(ThisProcess.pid)"
+        var isOfOwner = false
+        do throws(Errno) {
+            try File.open(draft, [.write, .create, .exclusive], mode: 0o600).withRaw { raw throws(Errno) in
+                try File.setOwner(descriptor: raw, uid: old.uid, gid: old.gid)
+                isOfOwner = true
+                try File.setMode(descriptor: raw, mode)
+                try Descriptor.writeAll(raw, bytes)
+            }
+            try File.rename(draft, path)
+        } catch {
+            if error != .fileExists { try? File.remove(draft) }
+            // This user may write the file, but may not create one in its folder, or none of its owner.
+            guard !isOfOwner, error == .permissionDenied || error == .notPermitted else { throw error }
+            try inPlace()
         }
     }
 }

@@ -178,6 +178,36 @@ import Varlink
         }
     }
 
+    @Test("When it has released its memory, torpord keeps almost none of its program's code")
+    func code() throws {
+        let toml =
+            Self.withoutMemory + """
+                [apps.idle]
+                exec = ["/bin/sleep", "1000"]
+                """
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("idle", "active")
+            let torpord = try daemon.torpord()
+            // Nothing is asked after this one, which would bring code back.
+            try daemon.apply()
+            try daemon.eventually("the code is returned to the page cache") { try Self.code(of: torpord) < 256 << 10 }
+        }
+    }
+
+    /// How many bytes of its program's code a process has in memory.
+    private static func code(of pid: Int32) throws -> Int {
+        var size = 0
+        var (isCode, isFound) = (false, false)
+        for line in try File.readString("/proc/\(pid)/smaps").split(separator: "\n") {
+            if line.contains("-"), line.contains("/") { isCode = line.contains(" r-xp ") && line.hasSuffix("/torpord") }
+            guard isCode, line.hasPrefix("Rss:") else { continue }
+            isFound = true
+            size += try #require(Int(line.split(separator: " ")[1])) << 10
+        }
+        try #require(isFound, "its program is in no line of smaps")
+        return size
+    }
+
     /// Waits until twenty apps are active.
     private static func waitUntilActive(_ daemon: Daemon) throws {
         try daemon.eventually("all apps are active") {

@@ -75,6 +75,28 @@ import Varlink
         }
     }
 
+    @Test("what is left of the log of a removed app is shown, with the time of the removal")
+    func removed() throws {
+        let toml = "[apps.b]\nexec = [\"/bin/echo\", \"I was b\"]\nrestart = \"never\"\n"
+        try withDaemon(Apps.sleeper("a") + toml) { daemon in
+            try daemon.waitForEvent("b", "exit")
+            try daemon.eventually("its output is written") {
+                try Self.torpor(daemon, ["logs", "b"]).output == "I was b\n"
+            }
+            try daemon.apply(Apps.sleeper("a"))
+            for words in [["logs", "b"], ["logs", "-f", "b"]] {
+                let (code, output) = try Self.torpor(daemon, words)
+                let lines = output.split(separator: "\n")
+                #expect(code == 0 && lines.contains("I was b"), "\(output)")
+                let said = /b is not in the configuration since \d{4}-.*: this is what is left of its log/
+                #expect(output.contains(said), "\(output)")
+            }
+            let other = try Self.torpor(daemon, ["logs", "c"])
+            #expect(other.code == 4 && other.output.contains("there is no app c"), "\(other)")
+            #expect(try Self.torpor(daemon, ["logs", "../b"]).code == 4)
+        }
+    }
+
     @Test("Times are those of the local zone, or of UTC; what is shown can be given back")
     func zones() throws {
         try Self.withApps { daemon in

@@ -51,6 +51,31 @@ import Varlink
             #expect(failed.output.contains("torpor.toml cannot be written: "), "\(failed)")
             #expect(failed.output.hasSuffix("exit 1\n"), "\(failed)")
             #expect(!File.exists(folder + "/torpor.toml"))
+            // A file that was there is as it was, and nothing is left beside it.
+            try File.write(folder + "/torpor.toml", "# mine\n", mode: 0o600)
+            let names = try File.list(folder)
+            let again = try Spawn.run(["/bin/sh", "-c", script, Built.path("torpor")] + words + ["--force"])
+            #expect(again.output.contains("torpor.toml cannot be written: "), "\(again)")
+            #expect(try File.readString(folder + "/torpor.toml") == "# mine\n")
+            #expect(try File.list(folder).sorted() == names.sorted())
+        }
+    }
+
+    @Test("a file that is overwritten keeps its owner, its mode and its other names", .enabled(if: Users.isRoot))
+    func overwritten() throws {
+        try withFolder(["Procfile": "web: sleep 100\n"]) { folder in
+            let target = folder + "/torpor.toml"
+            try File.write(target, "# old\n", mode: 0o640)
+            try File.setOwner(target, uid: 4321, gid: 1)
+            let words = ["import", folder + "/Procfile", "--output", target, "--force"]
+            #expect(try torpor(words).code == 0)
+            let status = try File.status(target)
+            #expect(status.uid == 4321 && status.gid == 1 && status.mode & 0o7777 == 0o640, "\(status)")
+            #expect(try File.readString(target).contains("[apps.web]"))
+            try File.hardLink(target, at: folder + "/other")
+            try File.write(target, "# old\n")
+            #expect(try torpor(words).code == 0)
+            #expect(try File.readString(folder + "/other").contains("[apps.web]"))
         }
     }
 
@@ -152,6 +177,33 @@ import Varlink
                     ? "echo '\(line)' > /etc/torpor/conf.d/\(name).toml" : "add \(line) to /c/torpor/torpor.toml"
                 let next = " Next:\n  torpor check \(folder)/torpor.toml\n  \(use)\n  torpor apply\n  torpor list\n"
                 #expect(code == 0 && output.contains(next), "\(output)")
+            }
+        }
+    }
+
+    @Test("the file that torpord reads by itself needs no --config: its service is started, or it is applied")
+    func ownFile() throws {
+        try withFolder(["Procfile": "web: sleep 100\n"]) { folder in
+            try withDaemon("") { daemon in
+                var place = ["CONFIGURATION_DIRECTORY": folder, "RUNTIME_DIRECTORY": folder]
+                func next() throws -> String {
+                    let words = ["import", folder + "/Procfile", "--output", folder + "/torpor.toml", "--force"]
+                    return try Spawn.run([Built.path("torpor")] + words, environment: place).output
+                }
+                func steps(_ use: String) -> String {
+                    " Next:\n  torpor check \(folder)/torpor.toml\n  \(use)\n  torpor list\n"
+                }
+                let kind = Users.isRoot ? "system" : "user"
+                let units = ["/etc", "/usr/local/lib", "/usr/lib", "/lib"].map {
+                    "\($0)/systemd/\(kind)/torpord.service"
+                }
+                let service = "systemctl \(Users.isRoot ? "" : "--user ")enable --now torpord"
+                let hasService = File.exists("/run/systemd/system") && units.contains { File.exists($0) }
+                let idle = try next()
+                #expect(idle.contains(steps(hasService ? service : "torpord")), "\(idle)")
+                place["RUNTIME_DIRECTORY"] = daemon.runtime
+                let running = try next()
+                #expect(running.contains(steps("torpor apply")), "\(running)")
             }
         }
     }

@@ -370,6 +370,12 @@ import Varlink
             #expect(again.code == 0 && again.output.contains("10 messages of it wait since an earlier import"))
             #expect(try daemon.mailbox("web").mail.map { "\($0.topic) \($0.payload)" } == all)
             #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "theirs")
+            // A torpord that takes over recognises all of them too, also those whose tokens are no longer the last ones.
+            try daemon.killTorpord()
+            try daemon.waitUntilItAnswers()
+            let later = try imported()
+            #expect(later.code == 0 && later.output.contains("10 messages of it wait since an earlier import"))
+            #expect(try daemon.mailbox("web").mail.map { "\($0.topic) \($0.payload)" } == all)
             // What was taken out is imported again, each of it.
             try empty()
             #expect(try imported().code == 0)

@@ -88,6 +88,40 @@ import TorporAPI
         }
     }
 
+    @Test("A change for an app that has gone down still waits for --restart after torpord was replaced")
+    func down() throws {
+        func toml(_ exec: String) -> String { "[apps.web]\nexec = \(exec)\nrestart = \"never\"\n" }
+        let (broken, mended) = ("[\"/bin/sh\", \"-c\", \"exit 5\"]", "[\"/bin/sleep\", \"1000\"]")
+        let waits = "web: exec changed: takes effect at the next launch, or now with --restart"
+        let replaced = "web: changed before torpord was replaced"
+        try withDaemon(toml(broken)) { daemon throws in
+            func replace() throws {
+                try daemon.killTorpord()
+                try daemon.waitUntilItAnswers()
+            }
+            try daemon.waitForEvent("web", "exit")
+            #expect(try daemon.apply(toml(mended)).lines == [waits])
+            // Replaced twice: the second one still knows what the first one launched.
+            for _ in 1...2 {
+                try replace()
+                let line = replaced + ": takes effect at the next launch, or now with --restart"
+                #expect(try daemon.apply().lines == [line])
+            }
+            // What is taken back is no longer pending.
+            try daemon.apply(toml(broken))
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+            #expect(try daemon.apply(toml(mended)).lines == [waits])
+            try replace()
+            let reply = try daemon.apply { $0.restart = true }
+            #expect(reply.lines == [replaced + ": launched"] && reply.apps.allSatisfy(\.ok))
+            #expect(try daemon.words(of: "web") == ["/bin/sleep", "1000"])
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+            try replace()
+            #expect(try !daemon.status("web").outdated)
+            #expect(try daemon.apply { $0.restart = true }.lines.isEmpty)
+        }
+    }
+
     @Test("An app that is removed and ends slowly is gone all the same when torpord dies meanwhile")
     func removed() throws {
         try withDaemon(RemovalTests.app("one") + Apps.sleeper("stays"), files: RemovalTests.files) { daemon throws in

@@ -39,6 +39,39 @@ import Varlink
         }
     }
 
+    @Test("The saved state that is lost with an app is named, and the history says why it is gone")
+    func savedState() throws {
+        // It stays in the file, but as the template of scenes with processes of their own.
+        let template = Self.app("one", "scenes = { max_live = 3 }")
+        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.plant(String(repeating: "x", count: 34 << 10), of: "app")
+            try self.open(daemon)
+            let lost = "app: would be removed and terminated, with its saved state (34.0 KiB)"
+            #expect(try daemon.apply(template) { $0.diff = true }.lines.contains(lost))
+            let done = "app: removed, with its saved state (34.0 KiB), terminated"
+            #expect(try daemon.apply(template).lines.contains(done))
+            let why = "no longer has a saved state: the app was removed from the configuration"
+            try daemon.eventually("the history says why") {
+                try daemon.events("app").contains { $0.text.contains(why) }
+            }
+        }
+    }
+
+    @Test("An app that comes back while it is ending keeps its saved state")
+    func stateOfReturn() throws {
+        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.plant("kept", of: "app")
+            try daemon.apply("") { $0.wait = false }
+            try daemon.waitForRecord("app", "SIGTERM")
+            _ = try daemon.apply(Self.app("two")) { $0.wait = false }
+            try self.open(daemon)
+            try daemon.waitForRecord("app", "up two")
+            #expect(try String(contentsOfFile: daemon.archive(of: "app"), encoding: .utf8) == "kept")
+        }
+    }
+
     @Test("A suspended app gets its SIGTERM as from a person; its log stays, everything else of it goes")
     func suspended() throws {
         try withDaemon(Self.app("one") + Apps.sleeper("other"), files: Self.files) { daemon throws in
