@@ -304,7 +304,9 @@ import Testing
         let memory = try #require(first.host.held["paths"]?.first)
         let left = [("paths", [try Descriptor.duplicate(memory)])]
         if changes { try File.write(folder("f"), "longer") }
-        let events = try FakeEvents(real: toml, left: left)
+        let events = try FakeEvents(real: toml, left: left) { shell, _ in
+            try shell.request(.start(background: true), "web")
+        }
         try hear(events, folder)
         #expect(tellings(events) == (changes ? [folder("f")] : []))
     }

@@ -157,6 +157,8 @@ package final class PathSource: EventRoom, EventSource {
         for (key, text) in inherited {
             guard case .trigger(let id, let trigger) = meanings[key] else { continue }
             inherited[key] = nil
+            // Its condition is looked at, and may have become false.
+            if trigger.condition.isLevel, !isAlive(apps[id]) { continue }
             let event = WakeEvent(.path, trigger.name, text, wake: trigger.wake.wake(), at: now)
             if trigger.reruns, isAlive(apps[id]) {
                 missed[id, default: [:]][key] = event
