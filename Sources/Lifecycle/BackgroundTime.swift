@@ -404,12 +404,15 @@ extension AppMachine {
         }
     }
 
-    mutating func grantTasks(_ time: Duration, now: Duration) {
+    mutating func grantTasks(_ time: Duration, since: Duration?, now: Duration) {
         guard let clock = backgroundTime?.value.clock, let end = taskDeadline?.at, end < now + time else { return }
+        let missing = now + time - end
+        let granted = since.map { min(missing, now - max($0, clock)) } ?? missing
+        guard granted > .zero else { return }
         // The clock must not begin in the future: its deadline would give more time than its limit. So some of the time
         // counts as not used.
-        let start = min(now, clock + (now + time - end))
-        let excess = clock + (now + time - end) - start
+        let start = min(now, clock + granted)
+        let excess = clock + granted - start
         changeBackgroundTime { account in
             account.clock = start
             account.used -= excess

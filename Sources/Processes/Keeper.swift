@@ -35,6 +35,8 @@ public final class Keeper {
     }
     /// How many times torpor-keeper has started torpord. If more than once, this process must recover.
     public let instance: UInt32
+    /// When the torpord before this one ended, on the monotonic clock; nil if there was none, or the keeper does not know.
+    public internal(set) var earlierEnded: Duration?
     /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
     /// The soft limit of open descriptors for apps, unless a launch plan sets another.
