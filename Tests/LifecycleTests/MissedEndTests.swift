@@ -87,6 +87,18 @@ struct MissedEndTests {
         #expect(try left() == .seconds(2))
     }
 
+    @Test("tasks with one name are named once, and an app in its grace is refused one with the true reason")
+    func namesOfTasks() throws {
+        var bench = Bench.attentive()
+        try bench.launch()
+        for name in ["many", "one", "many", "many"] { _ = try bench.machine.beginTask(name, now: bench.now) }
+        #expect(bench.machine.holders == ["the task many (3 times)", "the task one"])
+        _ = try bench.ask(.stop(.stopped))
+        #expect(throws: RequestError("is being terminated, so it begins no task")) {
+            _ = try bench.machine.beginTask("late", now: bench.now)
+        }
+    }
+
     @Test("a launch that failed counts as no stable run, even if every run does")
     func failedLaunches() throws {
         var bench = Bench { rules in
