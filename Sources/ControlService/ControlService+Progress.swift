@@ -68,7 +68,7 @@ extension ControlService {
             return result(
                 app,
                 ok: false,
-                "still waits for \(other.name), which \(how); torpord goes on trying: ‘torpor report \(other.name)’ says "
+                "still waits for \(other.name), which \(how); torpord keeps trying: ‘torpor report \(other.name)’ says "
                     + "why it ends",
                 "waits"
             )

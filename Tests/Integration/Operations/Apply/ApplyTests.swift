@@ -372,7 +372,7 @@ import Varlink
                 #expect(!app.ok && app.error == "waits", "\(app)")
                 let text = "added, is being launched, but it still waits for cache, which ended (exit-failure 3), "
                 #expect(app.message.hasPrefix(text + "restart "), "\(app)")
-                #expect(app.message.contains("; torpord goes on trying: ‘torpor report cache’ says why"), "\(app)")
+                #expect(app.message.contains("; torpord keeps trying: ‘torpor report cache’ says why"), "\(app)")
             }
             try File.write(daemon.directory + "/go", "")
             for name in ["site", "front"] { try daemon.waitFor(name, "active") }
