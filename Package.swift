@@ -275,7 +275,7 @@ let tests: Table = [
     "TransfersTests": ["Schedules", "TransferProtocol", "Transfers", "Varlink"],
     "VarlinkTests": ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"],
     "VMTests": ["TestMachine"],
-    "WebTests": ["HTTPServing", "TorporAPI", "Varlink", "Web"],
+    "WebTests": ["TorporAPI", "Varlink", "Web"],
     "WireTextTests": ["WireText"],
 ]
 

@@ -875,20 +875,30 @@ static const char *sentence_of(const torpor_json *reply)
     return message != NULL ? message : torpor_json_string(torpor_json_get(reply, "error"), NULL);
 }
 
-static int code_of(const char *error)
+/* The word that says why a call failed; NULL for none. */
+static const char *reason_of(const torpor_json *reply)
+{
+    return torpor_json_string(torpor_json_get(torpor_json_get(reply, "parameters"), "reason"), NULL);
+}
+
+/* The errno of an error, by its name. `reason` says more about Failed: a word, or NULL. */
+static int code_of(const char *error, const char *reason)
 {
     static const struct {
         const char *name;
         int code;
     } codes[] = {
+        {"unknown", -ENOENT},         {"invalid", -EINVAL},      {"not-permitted", -EPERM}, {"full", -ENOSPC},
         {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"NoHandler", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
         {"UnknownApp", -ENOENT},      {"NotSubscribed", -EOPNOTSUPP}, {"MailboxFull", -ENOSPC},
         {"InvalidParameter", -EINVAL}, {"MethodNotFound", -ENOSYS}, {"InterfaceNotFound", -ENOSYS},
         {"MethodNotImplemented", -ENOSYS},
     };
-    for (size_t index = 0; index < sizeof codes / sizeof codes[0]; index++)
-        if (strcmp(codes[index].name, error) == 0)
-            return codes[index].code;
+    const char *names[] = {strcmp(error, "Failed") == 0 ? reason : NULL, error};
+    for (size_t which = 0; which < 2; which++)
+        for (size_t index = 0; names[which] != NULL && index < sizeof codes / sizeof codes[0]; index++)
+            if (strcmp(codes[index].name, names[which]) == 0)
+                return codes[index].code;
     return -EPROTO;
 }
 
@@ -1496,7 +1506,7 @@ static int call_held(torpor_app *app, struct text *call, int milliseconds, torpo
         return fail(app, state, "The supervisor at %s does not answer: %s.", app->path, strerror(-state));
     const char *error = error_of(got);
     if (error != NULL) {
-        state = fail(app, code_of(error), "%s", sentence_of(got));
+        state = fail(app, code_of(error, reason_of(got)), "%s", sentence_of(got));
         torpor_json_free(got);
         return state;
     }

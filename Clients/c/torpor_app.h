@@ -400,9 +400,10 @@ typedef struct torpor_alert_request {
 } torpor_alert_request;
 
 /* Schedules an alert for users. If the app is in the foreground when the alert is due, the app gets a message instead.
- * Returns 0 when the alert is stored durably. */
+ * Returns 0 when the alert is stored durably; -EINVAL if a part of it is invalid, -ENOSPC if too many are scheduled. */
 int torpor_app_schedule_alert(torpor_app *app, const torpor_alert_request *alert);
-/* Cancels the alert with this id, whether scheduled or shown; NULL for all alerts of the app. */
+/* Cancels the alert with this id, whether scheduled or shown (-ENOENT if there is none); NULL for all alerts of the
+ * app. */
 int torpor_app_cancel_alert(torpor_app *app, const char *id);
 /* Shows a number, 1 to 9999, at the app's desktop entry; 0 removes the number. */
 int torpor_app_set_badge(torpor_app *app, int64_t count);
@@ -455,7 +456,8 @@ int torpor_app_end_activity(torpor_app *app);
 torpor_json *torpor_app_settings(torpor_app *app);
 /* Sets a `writable` setting of the app to a value in JSON, such as "8001" or "\"dark\""; NULL sets the default again.
  * The app gets no message about this change. Returns 1 when the value is on disk and in the settings file, 0 if the
- * setting has this value already, -EINVAL if the text is not JSON. */
+ * setting has this value already, -EINVAL if the text is not JSON or the setting cannot have the value, -ENOENT if there
+ * is no such setting, -EPERM if the app may not set it. */
 int torpor_app_set_setting(torpor_app *app, const char *name, const char *json);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */

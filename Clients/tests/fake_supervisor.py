@@ -383,7 +383,7 @@ class FakeSupervisor:
     def _CancelAlert(self, connection: Connection, ids: Optional[List[str]] = None) -> Json:
         for name in ids or []:
             if not any(alert.get("id") == name for alert in self.alerts):
-                raise Refusal("Failed", message=f"there is no alert {name}")
+                raise Refusal("Failed", message=f"there is no alert {name}", reason="unknown")
         self.alerts = [alert for alert in self.alerts if ids is not None and alert.get("id") not in ids]
         return {"numbers": []}
 
@@ -431,7 +431,7 @@ class FakeSupervisor:
     ) -> Json:
         wanted = {**(values or {}), **{name: "light" for name in unset or []}}
         if list(wanted) != ["theme"]:
-            raise Refusal("Failed", message="port is not for the app to set")
+            raise Refusal("Failed", message="port is not for the app to set", reason="not-permitted")
         before, self.theme = self.theme, wanted["theme"]
         return {"changed": ["theme"] if before != self.theme else []}
 

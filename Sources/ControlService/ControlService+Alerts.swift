@@ -78,7 +78,7 @@ extension ControlService {
     private static func refuse(_ problem: AlertProblem, _ reply: Reply) {
         switch problem {
         case .invalid(let error): reply.fail(error)
-        case .notPermitted(let sentence), .failed(let sentence): reply.fail(sentence)
+        case .notPermitted(let sentence), .failed(let sentence), .refused(let sentence, _): reply.fail(sentence)
         }
     }
 }

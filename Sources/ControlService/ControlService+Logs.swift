@@ -47,7 +47,7 @@ extension ControlService {
         guard AppName.problem(String(template)) == nil, !name.contains("/"), name.utf8.count <= 255,
             !name.utf8.contains(0)
         else { return false }
-        let path = supervisor.launcher.logPath(ofRemoved: name)
+        let path = supervisor.runtime.logPath(of: name)
         guard File.exists(path) else { return false }
         send(path, request, of: nil, reply)
         return true

@@ -86,8 +86,12 @@ public final class HTTPStream: Sendable {
     private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         state.withLock { state in
             if state.isCut { return -2 }
-            let count = state.pending.move(to: buffer)
-            if count > 0 { return count }
+            let part = state.pending.first(buffer.count)
+            if !part.isEmpty {
+                buffer.copyBytes(from: part)
+                state.pending.drop(part.count)
+                return part.count
+            }
             if state.isEnded { return -1 }
             guard let connection = state.connection else { return -2 }
             state.isSuspended = true
@@ -104,43 +108,5 @@ public final class HTTPStream: Sendable {
             state.pending = PendingBytes()
         }
         onEnd()
-    }
-}
-
-/// Bytes that wait to be sent.
-package struct PendingBytes: Sendable {
-    private var bytes: [UInt8] = []
-    /// How many of `bytes` were sent already.
-    private var sent = 0
-
-    /// Creates an empty buffer.
-    package init() {}
-
-    /// The number of unsent bytes.
-    package var count: Int { bytes.count - sent }
-
-    /// The number of bytes in memory.
-    package var held: Int { bytes.count }
-
-    /// Appends bytes. A client that never takes the last byte must not make the buffer keep what was sent, so that is
-    /// removed once it is the larger part.
-    package mutating func append(_ more: [UInt8]) {
-        if sent > bytes.count / 2 {
-            bytes.removeFirst(sent)
-            sent = 0
-        }
-        bytes += more
-    }
-
-    /// Moves as many bytes as fit there, and returns their number.
-    package mutating func move(to buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let number = min(buffer.count, count)
-        buffer.copyBytes(from: bytes[sent..<sent + number])
-        sent += number
-        if sent == bytes.count {
-            bytes = []
-            sent = 0
-        }
-        return number
     }
 }

@@ -6,6 +6,18 @@ public enum AppInterface {
     /// The interface's name.
     public static let name = "io.torpor.App"
 
+    /// Why a call failed (`reason` of the error Failed).
+    public enum FailureReason: String, Sendable {
+        /// What the call names does not exist.
+        case unknown
+        /// A value is invalid.
+        case invalid
+        /// The app may not do it.
+        case notPermitted = "not-permitted"
+        /// The app has too many of that kind.
+        case full
+    }
+
     /// The errors of the interface, by their full names.
     public enum ErrorName {
         /// The caller is not a process of the app.
@@ -384,8 +396,9 @@ public enum AppInterface {
         # The archive or the snapshot is larger than the app's limit.
         error TooLarge (limit: int, message: string)
 
-        # The call failed; message says why and what to do.
-        error Failed (message: string)
+        # The call failed; message says why and what to do. reason, for programs: unknown (what the call names does not
+        # exist), invalid (a value), not-permitted, full (too many of that kind); null or absent for all others.
+        error Failed (message: string, reason: ?string)
 
         """
 }

@@ -17,10 +17,12 @@
 // can launch, reap and terminate apps even when memory is short. Children do not inherit the locks (mlockall(2)), and
 // unused table entries take no memory until they are touched.
 
+// Read in advance: sysconf(3) is far from the rest of what runs here, and would bring pages back.
+static uintptr_t page;
+
 static int release(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0)
@@ -59,6 +61,7 @@ void rest_if_due(void)
     if (!is_due)
         return;
     is_due = false;
+    page = (uintptr_t)sysconf(_SC_PAGESIZE);
     int unlocked = MADV_DONTNEED, locked = MADV_DONTNEED_LOCKED;
     munlockall();
     dl_iterate_phdr(release, &unlocked);

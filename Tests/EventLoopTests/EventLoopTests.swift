@@ -349,6 +349,25 @@ private func threadTime() -> Duration {
         source.cancel()
     }
 
+    @Test("a wait that begins with returning code to the page cache ends with what comes, and is the only such one")
+    func releasing() throws {
+        let loop = try EventLoop()
+        let (read, write) = try Descriptor.pipe()
+        var handled = 0
+        let source = try loop.watch(read.raw, .readable) { _ in
+            _ = try? Descriptor.read(read.raw, maximum: 1)
+            handled += 1
+            #expect(!loop.releasesCode)
+            if handled == 2 { loop.stop() }
+        }
+        // Nothing is ready before it sleeps, and then something is, however slow the machine is.
+        loop.beforeSleep = { _ = try? Descriptor.write(write.raw, [1]) }
+        loop.releasesCode = true
+        try loop.run()
+        #expect(handled == 2)
+        source.cancel()
+    }
+
     @Test("an idle loop does not wake up")
     func idle() throws {
         let loop = try EventLoop()

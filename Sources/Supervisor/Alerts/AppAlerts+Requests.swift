@@ -20,6 +20,8 @@ package enum AlertProblem: Error {
     case invalid(FieldError)
     /// The app lacks a permission; the text says why, as a sentence.
     case notPermitted(String)
+    /// The reason, as a sentence, and as a word.
+    case refused(String, AppInterface.FailureReason)
     /// The reason, as a sentence.
     case failed(String)
 }
@@ -168,11 +170,12 @@ extension AppAlerts {
         let isNow = isDue(alert)
         let count = others.count { isDue($0) == isNow }
         guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {
-            throw .failed(
+            throw .refused(
                 isNow
                     ? "\(app.name) has \(count) alerts that are not stored yet: try again when they are"
                     : "\(app.name) has \(count) scheduled alerts, which is the most: cancel one "
-                        + "(\(Self.list(!isOperators)) lists them), or give the id of one to replace"
+                        + "(\(Self.list(!isOperators)) lists them), or give the id of one to replace",
+                .full
             )
         }
         return alert
@@ -194,14 +197,15 @@ extension AppAlerts {
     ) {
         let all = chosen.flatMap { table.alerts(of: $0.name) }.filter { !isApps || $0.permission == nil }
         for id in ids ?? [] where !all.contains(where: { $0.id == id }) {
-            return completion(.failure(.failed("there is no alert \(id): \(Self.list(isApps)) lists them")))
+            let sentence = "there is no alert \(id): \(Self.list(isApps)) lists them"
+            return completion(.failure(.refused(sentence, .unknown)))
         }
         for id in ids ?? [] where !namesApps {
             let names = chosen.map(\.name).filter { name in all.contains { $0.app == name && $0.id == id } }
             guard names.count < 2 else { return completion(.failure(.failed(Self.several("an alert", id, names)))) }
         }
         for number in numbers ?? [] where !all.contains(where: { $0.number == number }) {
-            return completion(.failure(.failed("there is no alert of the number \(number)")))
+            return completion(.failure(.refused("there is no alert of the number \(number)", .unknown)))
         }
         let isAll = ids == nil && numbers == nil
         let cancelled = infos(of: chosen, withQuestions: !isApps).filter { info in

@@ -48,7 +48,15 @@ extension AppSockets {
         case .invalid(let error): reply.fail(error)
         case .notPermitted(let sentence):
             reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
-        case .failed(let sentence): reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+        case .refused(let sentence, let reason): fail(reply, sentence, reason)
+        case .failed(let sentence): fail(reply, sentence, nil)
         }
+    }
+
+    /// Replies with the error Failed.
+    static func fail(_ reply: Reply, _ sentence: String, _ reason: AppInterface.FailureReason?) {
+        var parameters: JSONObject = ["message": .string(sentence)]
+        if let reason { parameters["reason"] = .string(reason.rawValue) }
+        reply.fail(AppInterface.ErrorName.failed, .object(parameters))
     }
 }

@@ -186,7 +186,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                     switch outcome {
                     case .success(let result): reply.send(["changed": .strings(result.changed)])
                     case .failure(let refusal):
-                        reply.fail(AppInterface.ErrorName.failed, ["message": .string("\(refusal)")])
+                        Self.fail(reply, "\(refusal)", refusal.reason)
                     }
                 }
             case .subscribe(let request):

@@ -21,12 +21,7 @@ extension Supervisor {
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
             _ = try? runtime.removed.take(runtime.apps + "/" + name)
         }
-        if runtime.removed.isThere { clearRemoved() }
-    }
-
-    private func clearRemoved() {
-        let removed = runtime.removed
-        removals.ask({ removed.clear() }, { _ in })
+        if runtime.removed.isThere { runtimeRepair.clearRemoved() }
     }
 
     package func forget(_ app: AppRuntime) {
@@ -52,7 +47,7 @@ extension Supervisor {
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {
-            if try runtime.removed.take(runtime.directory(of: app)) { clearRemoved() }
+            if try runtime.removed.take(runtime.directory(of: app)) { runtimeRepair.clearRemoved() }
         } catch {
             log.warning("cannot remove \(runtime.directory(of: app)): \(error)")
         }

@@ -68,8 +68,6 @@ package final class Supervisor: Room {
     private(set) lazy var notifySockets = NotifySockets(self)
     /// Takes over from an earlier torpord.
     private(set) lazy var takeover = Takeover(self)
-    /// Removes folders of apps that are gone.
-    private(set) lazy var removals = BackgroundWorker(loop, named: "removals")
     /// Makes the runtime directory again after it was removed.
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
     /// Ends the supervisor, with or without its apps.

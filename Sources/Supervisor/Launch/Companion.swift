@@ -54,8 +54,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var stream: StrangerStream?
     private var source: IOSource?
     private var framer = MessageFramer(limit: longestMessage)
-    private var outgoing: [UInt8] = []
-    private var sent = 0
+    private var outgoing = PendingBytes()
     private var pidfd: Descriptor?
     /// The process of a companion that was told to end; nil after its end was awaited.
     private var left: Descriptor?
@@ -154,7 +153,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             return
         }
         // The earlier torpord may have died after it had sent a part of a message. This NUL ends that message.
-        outgoing = [0]
+        outgoing.append([0])
         send(.hello)
     }
 
@@ -189,8 +188,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     func send(_ command: Command) {
         guard socket != nil else { return }
-        outgoing += command.json.serialised() + [0]
-        guard outgoing.count - sent <= Self.mostWaiting else { return fail("no longer reads its commands") }
+        outgoing.append(command.json.serialised() + [0])
+        guard outgoing.count <= Self.mostWaiting else { return fail("no longer reads its commands") }
         flush()
     }
 
@@ -239,17 +238,15 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     private func flush() {
         guard let socket else { return }
-        while sent < outgoing.count {
+        while !outgoing.isEmpty {
             do throws(Errno) {
-                let part = Array(outgoing[sent..<min(sent + Self.turn, outgoing.count)])
-                guard let count = try Sockets.send(socket.raw, part) else { break }
-                sent += count
+                guard let count = try Sockets.send(socket.raw, Array(outgoing.first(Self.turn))) else { break }
+                outgoing.drop(count)
             } catch {
                 // Nothing more can be sent. If the companion has ended, torpor-keeper reports its end.
                 break
             }
         }
-        if sent == outgoing.count { (outgoing, sent) = ([], 0) }
         source?.setEvents(outgoing.isEmpty ? .readable : [.readable, .writable])
     }
 

@@ -434,10 +434,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         for follower in app.outputFollowers { follower.step() }
     }
 
-    package func logPath(of app: AppRuntime) -> String { logPath(ofRemoved: app.name) }
-
-    /// The path that the log of an app with this name has, or had.
-    package func logPath(ofRemoved name: String) -> String { supervisor.runtime.logs + "/" + name + ".log" }
+    package func logPath(of app: AppRuntime) -> String { supervisor.runtime.logPath(of: app.name) }
 }
 
 extension Launcher {

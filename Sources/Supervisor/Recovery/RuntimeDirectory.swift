@@ -12,6 +12,8 @@ package final class RuntimeDirectory {
     package let socket: String
     package let logs: String
     package let state: String
+    /// The path that the log of an app with this name has, or had.
+    package func logPath(of name: String) -> String { logs + "/" + name + ".log" }
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
     /// The path of the recovery file, which contains the records of the apps. The properties below are the paths of

@@ -22,6 +22,7 @@ final class RuntimeRepair: ShellRoom {
     private var reported: (missing: [String], error: String?) = ([], nil)
     /// Why the notify sockets of apps could not be restored, as it was last reported.
     private var unheard: [AppID: String] = [:]
+    private lazy var removals = BackgroundWorker(loop, named: "removals")
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -29,6 +30,12 @@ final class RuntimeRepair: ShellRoom {
     func begin() {
         repair(again: Self.firstDelay)
         if watch == nil { watchRemovals(again: Self.firstDelay) }
+    }
+
+    /// Empties the folders of users that were moved away from the directories of apps that are gone.
+    func clearRemoved() {
+        let removed = supervisor.runtime.removed
+        removals.ask({ removed.clear() }, { _ in })
     }
 
     /// The time from a removal to the repair. The repair waits because removing a whole directory tree takes a while.

@@ -12,8 +12,11 @@ package import Varlink
 /// A sentence that says why settings were not changed.
 package struct SettingsRefusal: Error, CustomStringConvertible {
     package let description: String
+    package let reason: AppInterface.FailureReason?
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, _ reason: AppInterface.FailureReason? = nil) {
+        (self.description, self.reason) = (description, reason)
+    }
 }
 
 /// Changes settings, and lists them.
@@ -138,7 +141,7 @@ extension Settings {
         var seen: Set<[UInt8]> = []
         func once(_ name: String) throws(SettingsRefusal) {
             guard seen.insert(Array(name.utf8)).inserted else {
-                throw SettingsRefusal("\(name) is given twice: name each setting once")
+                throw SettingsRefusal("\(name) is given twice: name each setting once", .invalid)
             }
         }
         for value in request.values {
@@ -147,7 +150,7 @@ extension Settings {
             do throws(SettingProblem) {
                 changes.append((setting.name, try values(of: app).checks.normal(value.text, setting)))
             } catch {
-                throw SettingsRefusal("\(setting.name) \(error)")
+                throw SettingsRefusal("\(setting.name) \(error)", .invalid)
             }
         }
         for name in request.unset {
@@ -167,22 +170,24 @@ extension Settings {
             guard !declared.isEmpty else { throw Self.noSettings(app) }
             let shown = Self.short(name)
             if let nearest = Nearest.name(to: name, among: declared) {
-                throw SettingsRefusal("\(app.name) has no setting \(shown); did you mean \(nearest)?")
+                throw SettingsRefusal("\(app.name) has no setting \(shown); did you mean \(nearest)?", .unknown)
             }
             let all = declared.prefix(20).joined(separator: ", ")
             throw SettingsRefusal(
-                "\(app.name) has no setting \(shown): it has \(all)\(declared.count > 20 ? " …" : "")"
+                "\(app.name) has no setting \(shown): it has \(all)\(declared.count > 20 ? " …" : "")",
+                .unknown
             )
         }
         if isApp, !setting.writable {
-            throw SettingsRefusal("the app may not set \(name): its declaration needs writable = true")
+            throw SettingsRefusal("the app may not set \(name): its declaration needs writable = true", .notPermitted)
         }
         return setting
     }
 
     private static func noSettings(_ app: AppRuntime) -> SettingsRefusal {
         SettingsRefusal(
-            "\(app.name) has no settings: declare them under [apps.\(app.specification.template).settings]"
+            "\(app.name) has no settings: declare them under [apps.\(app.specification.template).settings]",
+            .unknown
         )
     }
 
@@ -204,14 +209,14 @@ extension Settings {
         }
         if let probe = specification.templateProbe, probe.filled(word) == nil {
             let sentence = "the readiness check of \(app.name) (\(probe.template ?? "")) would have no address"
-            completion(.failure(SettingsRefusal(sentence)))
+            completion(.failure(SettingsRefusal(sentence, .invalid)))
             return false
         }
         for socket in specification.sockets {
             guard let template = socket.template else { continue }
             if socket.filled(word) == nil {
                 let sentence = "the socket \(socket.name) of \(app.name) (\(template.text)) would have no address"
-                completion(.failure(SettingsRefusal(sentence)))
+                completion(.failure(SettingsRefusal(sentence, .invalid)))
                 return false
             }
         }

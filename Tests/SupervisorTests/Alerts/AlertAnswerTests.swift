@@ -94,6 +94,11 @@ import Varlink
         try cancel(nil, [])
         try cancel([], [])
         #expect(replies == [[], [], []] && alerts.open == ["tea"] && alerts.scheduled == ["daily"])
+        var reason: AppInterface.FailureReason?
+        alerts.room.cancel([alerts.web], ids: ["none"], numbers: nil) { result in
+            if case .failure(.refused(_, let why)) = result { reason = why }
+        }
+        #expect(reason == .unknown, "for programs")
         try cancel(["daily"], nil)
         #expect(replies.last?.map(\.calendar) == ["daily"] && alerts.scheduled.isEmpty)
         try cancel(nil, nil)

@@ -270,7 +270,7 @@ import Varlink
     func limit() throws {
         let alerts = try FakeAlerts()
         for number in 0..<64 { #expect(!isRefused(try alerts.add("a\(number)") { $0.after = 3_600_000 })) }
-        guard case .failure(.failed(let sentence)) = try alerts.add("b", { $0.after = 1 }) else {
+        guard case .failure(.refused(let sentence, .full)) = try alerts.add("b", { $0.after = 1 }) else {
             Issue.record("it was taken")
             return
         }
