@@ -5,6 +5,7 @@ import EventLoop
 package import Lifecycle
 import Linux
 import Mailbox
+import Processes
 import SystemPackage
 import TorporAPI
 import Varlink
