@@ -215,6 +215,25 @@ import Testing
         #expect(next.woken("web").count == (holds ? 1 : 0))
     }
 
+    @Test("an app that ended while torpord was replaced is launched if a condition holds", arguments: [true, false])
+    func endedMeanwhile(isStopped: Bool) throws {
+        let folder = try TestFolder()
+        let toml = Self.web(folder, "exists = \"\(folder("f"))\"")
+        let events = try FakeEvents(real: toml)
+        try hear(events, folder)
+        try File.write(folder("f"), "1")
+        try events.wait("it is launched", passing: .seconds(1)) { events.woken("web").count == 1 }
+        let memory = try Descriptor.duplicate(try #require(events.host.held["paths"]?.first))
+        // Nobody has told that it ended.
+        let next = try FakeEvents(real: toml, left: [(name: "paths", descriptors: [memory])]) { shell, _ in
+            guard isStopped else { return }
+            try shell.request(.start(background: true), "web")
+            try shell.request(.stop(.stopped), "web")
+        }
+        try hear(next, folder)
+        #expect(next.woken("web").count == (isStopped ? 0 : 1))
+    }
+
     @Test("names with odd bytes are told as they are, each once") func oddNames() throws {
         let folder = try TestFolder()
         try File.makeDirectories(folder("d"))

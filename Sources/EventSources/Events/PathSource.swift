@@ -41,6 +41,9 @@ package final class PathSource: EventRoom, EventSource {
     private var inherited: [String: String] = [:]
     /// The events that have not woken their apps, as the record has them for the next torpord.
     private var keptNotes: [String: String] = [:]
+    /// Whether an earlier torpord has watched paths, and the triggers that were watched since.
+    private var isTakenOver = false
+    private var looked: Set<String> = []
     /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
     /// Recent changes of files. They are not reported yet, because more writes may follow at once.
@@ -133,6 +136,16 @@ package final class PathSource: EventRoom, EventSource {
         start()
         watcher?.watch(places)
         adoptInherited()
+        lookAtEnded()
+    }
+
+    /// Looks, once after torpord was replaced, at the lasting conditions of apps that do not run: such an app may have
+    /// ended while no torpord ran, and the condition may be true as before.
+    private func lookAtEnded() {
+        guard isTakenOver else { return }
+        let unseen = Set(meanings.keys).subtracting(looked)
+        looked = Set(meanings.keys)
+        engine.whenStarted { [weak self] in self?.lookAgain(unseen) { !$0.isAlive && $0.allowsLaunchByEvent } }
     }
 
     /// Adopts the events that an earlier torpord has left. Those that were held back wake their app now; those of
@@ -263,6 +276,7 @@ package final class PathSource: EventRoom, EventSource {
         guard watcher == nil else { return }
         do throws(Errno) {
             let remembered = kept.bytes ?? []
+            isTakenOver = !remembered.isEmpty
             let made = try PathWatcher(loop, remembered: remembered)
             inherited = PathWatcher.notes(in: remembered)
             keptNotes = inherited
@@ -439,9 +453,10 @@ package final class PathSource: EventRoom, EventSource {
         return watcher?.isOver(key) ?? false
     }
 
-    private func lookAgain(_ keys: [String]) {
+    private func lookAgain(_ keys: some Sequence<String>, ifSo isDue: (AppMachine) -> Bool = { _ in true }) {
         for key in keys {
-            if case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel { watcher?.look(key) }
+            guard case .trigger(let id, let trigger) = meanings[key], isDue(machine(apps[id])) else { continue }
+            if trigger.condition.isLevel { watcher?.look(key) }
         }
     }
 

@@ -92,7 +92,7 @@ extension PolicyManager: PolicyChainDelegate {
         let asks = supervisor.coordinator.asksForAdmission
         // A policy that is being loaded may be one that decides about launches: until that is known, launches that wait
         // for a policy go on waiting. Then the policies are asked about them anew.
-        if asks, chain.slots.contains(where: { $0.state == .loading && !$0.settings.onlyAdvises }) {
+        if asks, mayBeGoverned {
             asksAnew = true
             return
         }
@@ -106,6 +106,9 @@ extension PolicyManager: PolicyChainDelegate {
             supervisor.perform(supervisor.coordinator.setAsksForAdmission(isNeeded, now: supervisor.loop.now))
         }
     }
+
+    /// Whether a policy that may turn out to decide about launches is being loaded.
+    var mayBeGoverned: Bool { chain.slots.contains { $0.state == .loading && !$0.settings.onlyAdvises } }
 
     // MARK: One by one
 

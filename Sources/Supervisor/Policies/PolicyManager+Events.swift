@@ -71,7 +71,13 @@ extension PolicyManager {
         putOff[app.id] = nil
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
-        guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
+        if app.skipsAdmission != true {
+            if chain.isGoverned(TORPOR_EVENT_LAUNCH) { return }
+            if mayBeGoverned {
+                asksAnew = true
+                return
+            }
+        }
         // Keep `skipsAdmission` if the app waits for free memory: the core asks about memory next, and the app must
         // skip that wait too.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }

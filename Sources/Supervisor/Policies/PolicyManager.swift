@@ -42,8 +42,8 @@ package final class PolicyManager: LifecycleObserver {
     package var told: [String: String] = [:]
     /// Launches that a policy has delayed, each with the timer that ends the delay.
     var putOff: [AppID: TimerSource] = [:]
-    /// Whether the policies are to be asked about the waiting launches anew, as soon as they are loaded.
-    var asksAnew = false
+    /// Whether the policies are to be asked about the waiting launches, perhaps again, as soon as they are loaded.
+    var asksAnew = true
     /// Records which policy is running in this process. If a policy crashes torpord, the next torpord reads here which
     /// one it was. Nil if the file cannot be opened.
     private(set) var marks: PolicyMarks?
