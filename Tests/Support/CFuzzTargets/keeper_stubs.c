@@ -123,7 +123,7 @@ void manager_tell(const char *text, size_t size)
         abort();
 }
 
-void rest(void) {}
+void rest_soon(void) {}
 
 void rest_soon(void) {}
 
