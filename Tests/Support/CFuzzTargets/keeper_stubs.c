@@ -125,6 +125,8 @@ void manager_tell(const char *text, size_t size)
 
 void rest(void) {}
 
+void rest_soon(void) {}
+
 void torpord_closed(void) {}
 
 // Descriptors here are numbers that stand for none.
