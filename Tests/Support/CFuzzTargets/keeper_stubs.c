@@ -125,8 +125,6 @@ void manager_tell(const char *text, size_t size)
 
 void rest_soon(void) {}
 
-void rest_soon(void) {}
-
 void torpord_closed(void) {}
 
 // Descriptors here are numbers that stand for none.
