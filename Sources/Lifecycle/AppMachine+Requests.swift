@@ -54,6 +54,7 @@ extension AppMachine {
             failed = false
             restarts = 0
             attempt = 0
+            launchesCutOff = 0
             ledger = []
             forgetStop()
         case .own(let until, let renews):
@@ -116,6 +117,7 @@ extension AppMachine {
         case .notRunning:
             // A user who starts an app that crashes has probably mended it, so its restarts are counted anew.
             if failed || reason == .user { ledger = [] }
+            if failed { launchesCutOff = 0 }
             failed = false
             attempt = reason == .restart ? attempt : 0
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)

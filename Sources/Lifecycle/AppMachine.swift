@@ -105,6 +105,9 @@ public struct AppMachine: Sendable {
     public var isCrashLooping: Bool {
         if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
     }
+    /// The number of launches in a row that a restart ended before the app was ready. Not recorded: a new supervisor
+    /// counts anew.
+    var launchesCutOff: UInt8 = 0
     /// Times of the restarts within the backoff window.
     var ledger: [Duration] = []
     var jitter: JitterSource

@@ -98,6 +98,7 @@ extension AppMachine {
     mutating func forgiveRestarts() {
         failed = false
         attempt = 0
+        launchesCutOff = 0
         ledger = []
     }
 
