@@ -6,7 +6,7 @@ extension AppMachine {
     public static let shortGrace = Duration.seconds(2)
 
     /// How many launches in a row a restart may cut off before the app's restarts are delayed and counted.
-    static let launchesCutOffFreely: UInt8 = 2
+    static let launchesCutOffFreely: UInt32 = 2
 
     /// Starts to terminate the app: sends willTerminate if `politely` is true, then SIGTERM, and SIGKILL when the grace
     /// is over. A stopped app gets no willTerminate. `isHurried` limits the grace to ``shortGrace``.
@@ -252,10 +252,10 @@ extension AppMachine {
         now: Duration
     ) -> Ending.Next {
         // A launch that failed has run nothing, so it proves no stability, even if `stable_after` is zero.
-        if reason != .launchFailed, ranFor >= rules.backoff.stableAfter { attempt = 0 }
+        if reason != .launchFailed, ranFor >= rules.backoff.stableAfter { unstable.attempt = 0 }
         if let relaunch {
             // A restart that a user requested is no failure, so the app's next restart delay is the shortest again.
-            if relaunch.reason == .user { attempt = 0 }
+            if relaunch.reason == .user { unstable.attempt = 0 }
             return .relaunch
         }
         if !mayRun { return .rest }
@@ -279,11 +279,11 @@ extension AppMachine {
         // A oneshot works while it is launching, so a long run of it was no launch that was cut off.
         let hasWorked = rules.isOneshot && ranFor >= rules.backoff.stableAfter
         guard terminating.interrupted == .launching, terminating.relaunch?.reason == .user, !hasWorked else {
-            launchesCutOff = 0
+            unstable.launchesCutOff = 0
             return false
         }
-        launchesCutOff = min(launchesCutOff + 1, Self.launchesCutOffFreely + 1)
-        return launchesCutOff > Self.launchesCutOffFreely && mayRun && goal != .notRunning
+        unstable.launchesCutOff = min(unstable.launchesCutOff + 1, Self.launchesCutOffFreely + 1)
+        return unstable.launchesCutOff > Self.launchesCutOffFreely && mayRun && goal != .notRunning
     }
 
     /// A restart after the next delay of `restart_backoff`, unless there were too many.
@@ -291,8 +291,8 @@ extension AppMachine {
         ledger.removeAll { now - $0 >= rules.backoff.window }
         guard ledger.count < rules.backoff.limit else { return .gaveUp }
         ledger.append(now)
-        let delay = rules.backoff.delay(attempt: attempt)
-        attempt += 1
+        let delay = rules.backoff.delay(attempt: Int(unstable.attempt))
+        unstable.attempt &+= 1
         restarts += 1
         return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
     }
