@@ -1894,6 +1894,10 @@ int torpor_app_schedule_alert(torpor_app *app, const torpor_alert_request *alert
 {
     if (app->path == NULL)
         return no_alerts(app);
+    if (alert->actions != NULL && !is_json(alert->actions))
+        return fail(app, -EINVAL, "The actions are not JSON.");
+    if (alert->payload != NULL && !is_json(alert->payload))
+        return fail(app, -EINVAL, "The payload is not JSON.");
     char token[17];
     int state = new_token(app, token);
     if (state < 0)
@@ -2031,6 +2035,8 @@ int torpor_app_set_activity(torpor_app *app, const torpor_current_activity *acti
 {
     if (app->path == NULL)
         return 0;
+    if (activity->payload != NULL && !is_json(activity->payload))
+        return fail(app, -EINVAL, "The payload is not JSON.");
     struct text call = start_call("SetActivity");
     put(&call, "\"type\":");
     put_string(&call, activity->type != NULL ? activity->type : "");

@@ -350,6 +350,8 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("no-alert"), "cancelled 0 ")
         self.assertEqual(self.supervisor.alerts, [])
         self.assertRegex(probe.do("alert "), f"^scheduled {-errno.EIO} title must be")
+        self.assertEqual(probe.do("alert-text [{"), f"scheduled {-errno.EINVAL} The actions are not JSON.")
+        self.assertEqual(probe.do('alert-text [],"wake":true'), f"scheduled {-errno.EINVAL} The actions are not JSON.")
         probe.finish()
 
     def test_permissions_are_read_and_requested(self) -> None:

@@ -112,6 +112,10 @@ extension ControlService {
                 )
             }
             chosen = fitting.first { $0.name == from && (request.to == nil || request.to == from) }
+            if chosen == nil, let to = request.to, let own = fitting.first(where: { $0.name == from }) {
+                let name = own.name
+                return none("\(type) comes with the state of \(name), so only \(name) continues it here, not \(to)")
+            }
             guard chosen != nil else {
                 return none("\(type) comes with the state of \(name), and no app of that name continues it here")
             }

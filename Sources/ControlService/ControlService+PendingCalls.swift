@@ -264,7 +264,8 @@ extension ControlService {
     /// Called when these apps may have changed: answers the calls that wait for one of them and can now be answered.
     package func touched(_ apps: [AppRuntime]) {
         for waiter in pendingCalls {
-            check(waiter, apps.flatMap { waiter.waiting(for: $0.id) })
+            let waiting = apps.flatMap { waiter.waiting(for: $0.id) }
+            check(waiter, waiter.endsForFailing ? waiting + waiter.blocked(by: apps.map(\.id)) : waiting)
             progress(waiter, blockedBy: apps)
         }
     }
@@ -283,6 +284,7 @@ extension ControlService {
                 waiter.answer(index, result)
             }
             progress(waiter, index, app)
+            if let result = waitsForFailing(waiter, index, app) { waiter.answer(index, result) }
         }
         if waiter.isDone { finish(waiter) }
     }

@@ -10,10 +10,11 @@ import VarlinkServer
 /// Progress reports, which a client gets while its call waits for apps.
 extension ControlService {
     func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
-        guard waiter.reply.more, waiter.items[index].result == nil else { return }
+        guard waiter.reply.more || waiter.endsForFailing, waiter.items[index].result == nil else { return }
         let machine = coordinator.machine(app.id)
         let blockers = coordinator.blockers(app.id)
-        waiter.note(blockers.compactMap { coordinator.id(of: $0) }, of: index)
+        waiter.note(blockers.isEmpty ? [] : allBlockers(of: app.id), of: index)
+        guard waiter.reply.more else { return }
         let text =
             if let reason = app.heldBack {
                 "is held back: \(reason)"
@@ -38,6 +39,41 @@ extension ControlService {
             text: "\(app.name) \(text)"
         )
         waiter.reply.send(step.json, continues: true)
+    }
+
+    /// The apps that the app's launch waits for, and those that these wait for in turn.
+    private func allBlockers(of app: AppID) -> [AppID] {
+        var found: [AppID] = []
+        var next = [app]
+        while let id = next.popLast() {
+            for other in coordinator.blockers(id).compactMap({ coordinator.id(of: $0) }) where !found.contains(other) {
+                found.append(other)
+                next.append(other)
+            }
+        }
+        return found
+    }
+
+    /// How often an app may fail while another one waits for it, until a call that ends for that is answered.
+    private static let mostFailures = 5
+
+    /// The result for an app that waits for one which has failed again and again since the call came; nil otherwise. With
+    /// a high `restart_backoff.limit`, such an app is not given up for hours.
+    func waitsForFailing(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) -> VerbResult? {
+        guard waiter.endsForFailing, waiter.items[index].result == nil else { return nil }
+        for id in waiter.items[index].blockers {
+            let (other, restarts) = (apps[id], coordinator.machine(id).restarts)
+            guard waiter.restarts(of: id, now: restarts, for: index) >= Self.mostFailures else { continue }
+            let how = other.lastExit.map { "ended (\($0.sentence)), restart \(restarts)" } ?? "fails again and again"
+            return result(
+                app,
+                ok: false,
+                "still waits for \(other.name), which \(how); torpord keeps trying: ‘torpor report \(other.name)’ says "
+                    + "why it ends",
+                "waits"
+            )
+        }
+        return nil
     }
 
     /// A sentence about the apps that the app's launch waits for; nil if it waits for none.

@@ -31,8 +31,11 @@ final class PendingCall {
         var restartedToo: [String] = []
         /// The state, the transition and the text in the last progress report to the client.
         var last: (AppState, Transition?, String)?
-        /// The apps for which the item's app waited at the last progress report.
+        /// The apps for which the item's app waited at the last progress report, also those that these wait for.
         var blockers: [AppID] = []
+        /// How often each of ``blockers`` had been restarted when the call first saw it. A later, lower number (of an app
+        /// that ran for a while) takes its place.
+        var restarts: [AppID: Int] = [:]
         var result: VerbResult?
     }
 
@@ -75,6 +78,8 @@ final class PendingCall {
     /// The indices of the items whose apps wait for other apps.
     private var waitingForOthers: Set<Int> = []
     var timer: TimerSource?
+    /// Whether the call ends for an app that waits for one which fails again and again, as for a failed one.
+    var endsForFailing = false
     /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
     /// Work to do between the last result and the last reply. The reply is sent when this work calls `then`.
@@ -127,6 +132,13 @@ final class PendingCall {
     func note(_ blockers: [AppID], of index: Int) {
         items[index].blockers = blockers
         if blockers.isEmpty { waitingForOthers.remove(index) } else { waitingForOthers.insert(index) }
+    }
+
+    /// How often an app for which this item's app waits was restarted since the call first saw it.
+    func restarts(of blocker: AppID, now restarts: Int, for index: Int) -> Int {
+        let first = min(items[index].restarts[blocker] ?? restarts, restarts)
+        items[index].restarts[blocker] = first
+        return restarts - first
     }
 
     /// Records the progress of an item's app. Returns false if the progress has not changed since the last record.

@@ -30,6 +30,9 @@ public enum KeeperProtocol {
     public static let socketVariable = "TORPOR_KEEPER_FD"
     /// The environment variable with the keeper's pid.
     public static let pidVariable = "TORPOR_KEEPER_PID"
+    /// The environment variable with the time (CLOCK_MONOTONIC, in milliseconds) at which the last torpord ended that had
+    /// greeted the keeper; 0 if there was none. Older keepers do not set it.
+    public static let endedVariable = "TORPOR_KEEPER_ENDED_MS"
 }
 
 /// A message from torpord to the keeper.

@@ -5,6 +5,9 @@ extension AppMachine {
     /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
+    /// How many launches in a row a restart may cut off before the app's restarts are delayed and counted.
+    static let launchesCutOffFreely: UInt32 = 2
+
     /// Starts to terminate the app: sends willTerminate if `politely` is true, then SIGTERM, and SIGKILL when the grace
     /// is over. A stopped app gets no willTerminate. `isHurried` limits the grace to ``shortGrace``.
     mutating func terminate(
@@ -190,7 +193,7 @@ extension AppMachine {
     mutating func finish(into actions: inout [Action], now: Duration) {
         endOverdueOwnership(into: &actions, now: now)
         guard case .terminating(let terminating) = phase else { return }
-        let reason = terminating.reason ?? .unknown
+        var reason = terminating.reason ?? .unknown
         if runningSince != nil { pauseRunningTime(now: now) }
         suspendedSince = nil
         edgeDeadline = nil
@@ -203,10 +206,13 @@ extension AppMachine {
         isPrepared = false
         let leaked = leakedTasks
         endTasks(now: now)
+        let isCutOff = countCutOff(terminating)
+        if isCutOff { reason = .launchFailed }
         lastEnding = terminating.relaunch == nil ? terminating.stoppedBy ?? reason : reason
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
-        let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)
+        let next =
+            isCutOff ? countedRestart(now: now) : whatFollows(reason, relaunch: terminating.relaunch, now: now)
         endScenes(next)
         actions.append(.entered(.notRunning))
         actions.append(
@@ -218,6 +224,7 @@ extension AppMachine {
                     state: terminating.state,
                     transition: terminating.interrupted,
                     tasks: leaked,
+                    isCutOff: isCutOff,
                     next: next
                 )
             )
@@ -245,10 +252,10 @@ extension AppMachine {
         now: Duration
     ) -> Ending.Next {
         // A launch that failed has run nothing, so it proves no stability, even if `stable_after` is zero.
-        if reason != .launchFailed, ranFor >= rules.backoff.stableAfter { attempt = 0 }
+        if reason != .launchFailed, ranFor >= rules.backoff.stableAfter { unstable.attempt = 0 }
         if let relaunch {
             // A restart that a user requested is no failure, so the app's next restart delay is the shortest again.
-            if relaunch.reason == .user { attempt = 0 }
+            if relaunch.reason == .user { unstable.attempt = 0 }
             return .relaunch
         }
         if !mayRun { return .rest }
@@ -262,11 +269,30 @@ extension AppMachine {
         case .onFailure: if !reason.isFailure { return .rest }
         case .always: break
         }
+        return countedRestart(now: now)
+    }
+
+    /// Counts a launch that a restart, of the app or of one that it requires, has ended before the app was ready.
+    /// Returns whether it was one too many in a row, so that the next launch comes with a delay. Otherwise an app whose
+    /// `before_start` restarts it would be launched without a pause forever.
+    private mutating func countCutOff(_ terminating: Terminating) -> Bool {
+        // A oneshot works while it is launching, so a long run of it was no launch that was cut off.
+        let hasWorked = rules.isOneshot && ranFor >= rules.backoff.stableAfter
+        guard terminating.interrupted == .launching, terminating.relaunch?.reason == .user, !hasWorked else {
+            unstable.launchesCutOff = 0
+            return false
+        }
+        unstable.launchesCutOff = min(unstable.launchesCutOff + 1, Self.launchesCutOffFreely + 1)
+        return unstable.launchesCutOff > Self.launchesCutOffFreely && mayRun && goal != .notRunning
+    }
+
+    /// A restart after the next delay of `restart_backoff`, unless there were too many.
+    private mutating func countedRestart(now: Duration) -> Ending.Next {
         ledger.removeAll { now - $0 >= rules.backoff.window }
         guard ledger.count < rules.backoff.limit else { return .gaveUp }
         ledger.append(now)
-        let delay = rules.backoff.delay(attempt: attempt)
-        attempt += 1
+        let delay = rules.backoff.delay(attempt: Int(unstable.attempt))
+        unstable.attempt &+= 1
         restarts += 1
         return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
     }

@@ -122,10 +122,12 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Extends the time of the app's background tasks to at least `time` from now. Called after torpord was replaced,
-    /// so that no task expires before the app has reconnected. The app gets a new warning before this time is over.
-    public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
-        nodes[app].machine.grantTasks(time, now: now)
+    /// Extends the time of the app's background tasks to at least `time` from now, but gives back no more than the time
+    /// `since` then, when the torpord before this one ended (nil: not known, no limit): otherwise each replacement would
+    /// lengthen them. Called after torpord was replaced, so that no task expires before the app has reconnected. The app
+    /// gets a new warning before this time is over.
+    public func grantTasks(_ app: AppID, _ time: Duration, since: Duration?, now: Duration) {
+        nodes[app].machine.grantTasks(time, since: since, now: now)
         touch(app)
     }
 

@@ -26,7 +26,7 @@ extension AppMachine {
         var app = RememberedApp()
         app.incarnation = incarnation
         app.restarts = restarts
-        app.attempt = attempt
+        app.attempt = Int(unstable.attempt)
         app.failed = failed
         app.lastEnding = lastEnding
         app.ledger = ledger
@@ -69,7 +69,7 @@ extension AppMachine {
         restarts += app.restarts
         ledger = app.ledger + ledger
         guard goalGeneration == 0, case .notRunning(.resting) = phase else { return }
-        attempt = app.attempt
+        unstable.attempt = UInt32(clamping: app.attempt)
         failed = app.failed
         lastEnding = app.lastEnding
     }

@@ -53,7 +53,7 @@ extension AppMachine {
         case .reset:
             failed = false
             restarts = 0
-            attempt = 0
+            unstable = Unstable()
             ledger = []
             forgetStop()
         case .own(let until, let renews):
@@ -116,8 +116,9 @@ extension AppMachine {
         case .notRunning:
             // A user who starts an app that crashes has probably mended it, so its restarts are counted anew.
             if failed || reason == .user { ledger = [] }
+            if failed { unstable.launchesCutOff = 0 }
             failed = false
-            attempt = reason == .restart ? attempt : 0
+            if reason != .restart { unstable.attempt = 0 }
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
             setGoal(foreground ? .active : .background)
         case .launching, .running:

@@ -97,13 +97,12 @@ public struct AppMachine: Sendable {
     @OptionallyPacked var suspendedSince: Duration? = nil
     /// How long the last suspension lasted; the message `resumed` contains it.
     public internal(set) var lastGap: Duration = .zero
-    /// The number of consecutive restarts since the app last ran for as long as `stable_after`. It determines the next
-    /// restart delay.
-    var attempt = 0
+    /// What determines the next restart delay.
+    var unstable = Unstable()
     /// Whether the app is in a crash loop: it has ended at least twice in a row without running for `stable_after`, and
     /// now waits until its next restart delay is over.
     public var isCrashLooping: Bool {
-        if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
+        if case .notRunning(.delayed) = phase { unstable.attempt > 1 } else { false }
     }
     /// Times of the restarts within the backoff window.
     var ledger: [Duration] = []
@@ -130,6 +129,14 @@ public struct AppMachine: Sendable {
         case delayed
         /// The launch waits until the coordinator permits it.
         case waiting
+    }
+
+    struct Unstable: Sendable, Hashable {
+        /// The number of consecutive restarts since the app last ran for as long as `stable_after`.
+        var attempt: UInt32 = 0
+        /// The number of launches in a row that a restart ended before the app was ready. Not recorded: a new
+        /// supervisor counts anew.
+        var launchesCutOff: UInt32 = 0
     }
 
     struct Launching: Sendable, Hashable {

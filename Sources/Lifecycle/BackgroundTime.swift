@@ -156,8 +156,22 @@ extension AppMachine {
 
     /// What keeps the app in the background, as text such as `the task upload`.
     public var holders: [String] {
-        tasks.map { "the task \($0.name)" } + modes.modes.map { "the mode \($0.rawValue)" }
+        heldByTasks + modes.modes.map { "the mode \($0.rawValue)" }
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
+    }
+
+    /// The tasks as text, each name once.
+    private var heldByTasks: [String] {
+        var names: [String] = []
+        var counts: [String: Int] = [:]
+        for task in tasks {
+            if counts[task.name] == nil { names.append(task.name) }
+            counts[task.name, default: 0] += 1
+        }
+        return names.map { name in
+            let count = counts[name] ?? 1
+            return "the task \(name)" + (count == 1 ? "" : " (\(count) times)")
+        }
     }
 
     /// The error that refuses to suspend the app; nil if nothing keeps the app in the background. The error names the
@@ -216,7 +230,8 @@ extension AppMachine {
     /// - Throws: ``RequestError`` when the app is not running, the name is invalid, or no time is left for a task.
     public mutating func beginTask(_ name: String, now: Duration) throws(RequestError) -> (UInt32, [Action]) {
         switch phase {
-        case .notRunning, .terminating: throw RequestError("is not running, so it begins no task")
+        case .notRunning: throw RequestError("is not running, so it begins no task")
+        case .terminating: throw RequestError("is being terminated, so it begins no task")
         case .launching, .running: break
         }
         if let problem = TaskName.problem(name) { throw RequestError("begins no task: its name \(problem)") }
@@ -404,12 +419,15 @@ extension AppMachine {
         }
     }
 
-    mutating func grantTasks(_ time: Duration, now: Duration) {
+    mutating func grantTasks(_ time: Duration, since: Duration?, now: Duration) {
         guard let clock = backgroundTime?.value.clock, let end = taskDeadline?.at, end < now + time else { return }
+        let missing = now + time - end
+        let granted = since.map { min(missing, now - max($0, clock)) } ?? missing
+        guard granted > .zero else { return }
         // The clock must not begin in the future: its deadline would give more time than its limit. So some of the time
         // counts as not used.
-        let start = min(now, clock + (now + time - end))
-        let excess = clock + (now + time - end) - start
+        let start = min(now, clock + granted)
+        let excess = clock + granted - start
         changeBackgroundTime { account in
             account.clock = start
             account.used -= excess

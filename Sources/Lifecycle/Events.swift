@@ -231,6 +231,8 @@ public struct Ending: Sendable, Hashable {
     public let transition: Transition?
     /// The names of the background tasks that were running when the app started to end.
     public var tasks: [String] = []
+    /// Whether a restart ended the app before it was ready, so often in a row that its next launch is delayed.
+    public var isCutOff = false
     /// What follows the ending.
     public let next: Next
 

@@ -97,7 +97,7 @@ extension AppMachine {
     /// after a start by a user.
     mutating func forgiveRestarts() {
         failed = false
-        attempt = 0
+        unstable = Unstable()
         ledger = []
     }
 

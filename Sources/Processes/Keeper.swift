@@ -15,8 +15,7 @@ public final class Keeper {
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
     /// Called for the exit of each orphan: a descendant of an app whose parent ended first.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
-    /// Called when a launch that an earlier torpord requested (`OrphanedProcess.isLaunching`) has executed the app's
-    /// program. Set it before the loop runs.
+    /// Called when a launch that an earlier torpord requested has executed the app's program. Set it before the loop runs.
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
     /// Called when the connection to the keeper is lost. From then on nothing can be launched.
     public var onLost: (() -> Void)?
@@ -35,6 +34,8 @@ public final class Keeper {
     }
     /// How many times torpor-keeper has started torpord. If more than once, this process must recover.
     public let instance: UInt32
+    /// When the torpord before this one ended, on the monotonic clock; nil if there was none, or the keeper does not know.
+    public internal(set) var earlierEnded: Duration?
     /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
     /// The soft limit of open descriptors for apps, unless a launch plan sets another.
@@ -256,8 +257,7 @@ public final class Keeper {
 
     /// Makes the keeper watch a process that another program launched; `pidfd` refers to the process. The exit of the
     /// process is reported to `onExit`, with a status only if the kernel provides it (Linux 6.15). It is no error if
-    /// the process has already ended. `completion` gets the error: EEXIST if the keeper already watches the process,
-    /// ENOSPC if the keeper's table is full.
+    /// the process has already ended. `completion` gets EEXIST if the keeper watches it, ENOSPC if its table is full.
     public func adopt(
         app: String,
         incarnation: UInt32,

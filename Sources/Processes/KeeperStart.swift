@@ -8,8 +8,11 @@ extension Keeper {
     /// A connection to the torpor-keeper that started this process; nil if no torpor-keeper did. Removes
     /// torpor-keeper's variables from the environment, so that child processes do not use them.
     public static func fromEnvironment(loop: EventLoop) throws(Errno) -> Keeper? {
+        let ended = ThisProcess.environment(KeeperProtocol.endedVariable).flatMap(Int64.init) ?? 0
         guard let descriptor = descriptorFromEnvironment() else { return nil }
-        return try Keeper(descriptor: descriptor, loop: loop)
+        let keeper = try Keeper(descriptor: descriptor, loop: loop)
+        if ended > 0 { keeper.earlierEnded = .milliseconds(ended) }
+        return keeper
     }
 
     /// Whether this process was started by a keeper.
@@ -27,6 +30,7 @@ extension Keeper {
         defer {
             ThisProcess.setEnvironment(KeeperProtocol.socketVariable, nil)
             ThisProcess.setEnvironment(KeeperProtocol.pidVariable, nil)
+            ThisProcess.setEnvironment(KeeperProtocol.endedVariable, nil)
         }
         guard isAbove, let fd = ThisProcess.environment(KeeperProtocol.socketVariable).flatMap(Int32.init) else {
             return nil

@@ -104,8 +104,9 @@ public struct AppliedApp: Hashable, Sendable {
     public var pid: Int32?
     /// What happened, or why the change failed, for a line that begins with the app's name.
     public var message: String
-    /// If the change failed, one word for programs: `timeout`, `overtaken` (by a later request), `not-launchable` (a
-    /// launch would fail, so the app was not ended; or a socket of it cannot be bound), or a termination reason.
+    /// If the change failed, one word for programs: `timeout`, `overtaken` (by a later request), `waits` (for an app
+    /// that fails again and again; its launch is tried again), `not-launchable` (a launch would fail, so the app was not
+    /// ended; or a socket of it cannot be bound), or a termination reason.
     public var error: String?
 
     /// Creates a value. Fields without a parameter here keep their defaults, and can be set afterwards.

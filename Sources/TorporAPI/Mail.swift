@@ -68,9 +68,10 @@ public struct PostResult: Hashable, Sendable {
     /// message cancelled each other); or `repeated` (torpord had received this request before).
     public var change: String
     /// What happens to the message: `told` (the app runs and receives it now), `woken` (torpord wakes the app),
-    /// `waits` (it is queued) or `held-back`.
+    /// `waits` (it is queued) or `held-back`. Of a message that was posted before: `waits`, or `told` if it no longer does.
     public var outcome: String
-    /// The reason for the outcome `held-back`, or why an app that runs hangs, a sentence without the app's name.
+    /// The reason for the outcome `held-back`, or why an app that runs hangs or is not told, a sentence without the
+    /// app's name.
     public var message: String?
 
     /// Memberwise initializer.

@@ -36,10 +36,12 @@ char **torpord_arguments;
 static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
+static char ended_variable[48];
 static bool greeted_ever, said_bye, stuck, settled, closed;
 static int bye_status = -1;  // -1: use torpord's exit status
 static bool handing_over, replacing_keeper, keep_parked;
 static uint64_t started_at;
+static uint64_t ended_at;  // when the last torpord ended that had sent HELLO; 0: not known
 static uint64_t next_delay;  // 0: the next restart is immediate
 static uint32_t delay_cap = 10000;
 static int delay_fd = -1;
@@ -54,7 +56,7 @@ bool torpord_setup(char **arguments)
 {
     static const char *const removed[] = {
         "NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=",
-        "FDSTORE=", "TORPOR_KEEPER_FD=", "TORPOR_KEEPER_PID=",
+        "FDSTORE=", "TORPOR_KEEPER_FD=", "TORPOR_KEEPER_PID=", "TORPOR_KEEPER_ENDED_MS=",
     };
     size_t used = 0;
     torpord_arguments = arguments;
@@ -68,6 +70,7 @@ bool torpord_setup(char **arguments)
     }
     environment[used++] = fd_variable;
     environment[used++] = pid_variable;
+    environment[used++] = ended_variable;
     snprintf(pid_variable, sizeof pid_variable, "TORPOR_KEEPER_PID=%d", (int)getpid());
     keeper_take_milliseconds("TORPOR_LOOP_WATCHDOG_MS", &watch_milliseconds);
     keeper_take_milliseconds("TORPOR_RESTART_DELAY_CAP_MS", &delay_cap);
@@ -122,6 +125,7 @@ void torpord_start(void)
     said_bye = stuck = settled = closed = handing_over = replacing_keeper = false;
     started_at = keeper_now_milliseconds();
     snprintf(fd_variable, sizeof fd_variable, "TORPOR_KEEPER_FD=%d", pair[1]);
+    snprintf(ended_variable, sizeof ended_variable, "TORPOR_KEEPER_ENDED_MS=%llu", (unsigned long long)ended_at);
     int image = image_choose(torpord_arguments[0]);
     pid_t pid = fork();
     if (pid == 0) {
@@ -213,6 +217,7 @@ void torpord_resume(uint32_t instance, uint64_t delay)
     torpord_instance = instance;
     next_delay = delay;
     greeted_ever = true;
+    ended_at = keeper_now_milliseconds();  // the torpord before, which has this keeper executed, ran until now
 }
 
 /// Called when torpord has closed its end of the socket: it exits. What a client has sent to it may keep its exit
@@ -291,6 +296,8 @@ static void disown(void)
 void torpord_ended(int code, int status)
 {
     torpord_pid = 0;
+    if (torpord_greeted)
+        ended_at = keeper_now_milliseconds();
     serve_rest();  // the socket may still contain a BYE, or descriptors to hold
     close_instance();
     torpord_set_delay(0);

@@ -234,4 +234,17 @@ import Testing
         #expect(warnings("tuoch").contains { $0.hasSuffix("in /usr/bin now; did you mean \"touch\"?") })
         #expect(warnings("nosuch").contains { $0.hasSuffix("there is no program \"nosuch\" in /usr/bin now") })
     }
+    @Test("a program below the working directory is not missed in /, if that is the home of the app's user")
+    func relative() {
+        func warnings(_ keys: String) -> [String] {
+            var system = machine(["torpor.toml": "[apps.web]\nexec = [\"./api.sh\"]\n\(keys)"])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin")
+            system.inspection?.find = { _ in .nothing }
+            let all = complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
+            return all.filter { $0.contains("there is no program") }
+        }
+        #expect(warnings("").count == 1)
+        #expect(warnings("user = \"kio\"\n").isEmpty)
+        #expect(warnings("user = \"kio\"\ndirectory = \"/srv\"\n").count == 1)
+    }
 }

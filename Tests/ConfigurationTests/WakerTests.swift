@@ -12,6 +12,22 @@ struct WakerTests {
     }
 
     @Test(
+        "a oneshot app that a file launches again and again is warned of, unless it seems to remove the file",
+        arguments: [
+            ("/srv/x", "", true), ("/srv/x", ", wake = \"none\"", false), ("/srv/*.csv", "", false),
+            ("/srv/done", "", false),
+        ]
+    )
+    func lastingPath(path: String, keys: String, isWarnedOf: Bool) throws {
+        let entry = "paths = [{ name = \"p\", exists = \"\(path)\"\(keys) }]\n"
+        let app = "[apps.web]\nexec = [\"/bin/rm\", \"/srv/done\"]\n" + entry
+        let text = "while \"\(path)\" exists, this oneshot app runs again each time it has ended"
+        let warnings = try load(app + "type = \"oneshot\"\n").get().warnings
+        #expect(warnings.contains { $0.message.hasPrefix(text) } == isWarnedOf, "\(warnings)")
+        #expect(try load(app).get().warnings.allSatisfy { !$0.message.contains("oneshot") })
+    }
+
+    @Test(
         "each source counts, unless it is told not to wake the app",
         arguments: [
             ("sockets = [{ stream = \"8080\" }]", "sockets = [{ stream = \"8080\", wake = \"none\" }]"),

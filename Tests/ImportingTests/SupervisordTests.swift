@@ -233,9 +233,8 @@ struct SupervisordTests {
         #expect(try numbered["w@9301"].exec == ["/bin/w", "9301"])
         #expect(try apps("numprocs=2\nnumprocs_start=1\n")["w@2"].exec == ["/bin/w", "2"])
         #expect(try apps("numprocs_start=5\n")["w"].exec == ["/bin/w", "5"])
-        let off = try apps("numprocs=0\n")
-        #expect(try off["w"].launch == .onDemand)
-        #expect(off.remarks("w").contains { $0.hasPrefix("numprocs is 0, so supervisord runs none of it") })
+        let (off, why) = try (apps("numprocs=0\n"), "numprocs is 0, so supervisord runs none of it")
+        #expect(try off["w"].launch == .onDemand && off.remarks("w").contains { $0.hasPrefix(why) })
         #expect(try apps("startsecs=-1\n")["w"].ready == .exec)
     }
 

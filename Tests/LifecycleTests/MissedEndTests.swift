@@ -48,17 +48,55 @@ struct MissedEndTests {
         }
         fleet.now += .seconds(1)
         #expect(try times() == [.seconds(5), .seconds(6)])
-        fleet.coordinator.grantTasks(web, .seconds(7), now: fleet.now)
+        fleet.coordinator.grantTasks(web, .seconds(7), since: nil, now: fleet.now)
         #expect(try times() == [.seconds(7), .seconds(7)])
         // It is never less.
-        fleet.coordinator.grantTasks(web, .seconds(3), now: fleet.now)
+        fleet.coordinator.grantTasks(web, .seconds(3), since: nil, now: fleet.now)
         #expect(try times() == [.seconds(7), .seconds(7)])
         fleet.now += .seconds(4)
-        fleet.coordinator.grantTasks(web, .seconds(5), now: fleet.now)
+        fleet.coordinator.grantTasks(web, .seconds(5), since: nil, now: fleet.now)
         #expect(try times() == [.seconds(5), .seconds(7)])
         fleet.now += .seconds(5)
         fleet.tell(.deadline, "web")
         #expect(fleet.log.last == "web ended task-expired")
+    }
+
+    @Test("tasks get back the time without a torpord, and no more: replacements do not lengthen them")
+    func timeGivenBack() throws {
+        var rules = AppRules()
+        rules.taskTime = .seconds(6)
+        var fleet = try Fleet([AppDefinition(name: "web", rules: rules)])
+        try fleet.ask(.start(background: true), "web")
+        let web = fleet.id("web")
+        fleet.settle(try fleet.coordinator.beginTask("upload", of: web, now: fleet.now).actions)
+        func left() throws -> Duration {
+            try #require(fleet.coordinator.machine(web).deadlines.first { $0.kind == .task }).at - fleet.now
+        }
+        fleet.now += .seconds(1)
+        // One that is replaced every moment.
+        for _ in 0..<3 { fleet.coordinator.grantTasks(web, .seconds(10), since: fleet.now, now: fleet.now) }
+        #expect(try left() == .seconds(5))
+        // One that was missing for four seconds.
+        let since = fleet.now
+        fleet.now += .seconds(4)
+        fleet.coordinator.grantTasks(web, .seconds(10), since: since, now: fleet.now)
+        #expect(try left() == .seconds(5))
+        // It is not needed as a whole.
+        fleet.now += .seconds(4)
+        fleet.coordinator.grantTasks(web, .seconds(2), since: since, now: fleet.now)
+        #expect(try left() == .seconds(2))
+    }
+
+    @Test("tasks with one name are named once, and an app in its grace is refused one with the true reason")
+    func namesOfTasks() throws {
+        var bench = Bench.attentive()
+        try bench.launch()
+        for name in ["many", "one", "many", "many"] { _ = try bench.machine.beginTask(name, now: bench.now) }
+        #expect(bench.machine.holders == ["the task many (3 times)", "the task one"])
+        _ = try bench.ask(.stop(.stopped))
+        #expect(throws: RequestError("is being terminated, so it begins no task")) {
+            _ = try bench.machine.beginTask("late", now: bench.now)
+        }
     }
 
     @Test("a launch that failed counts as no stable run, even if every run does")

@@ -289,6 +289,9 @@ static bool obey(torpor_app *app, char *line)
             .actions = "[{\"id\":\"later\",\"label\":\"Later\"}]",
         };
         report(app, "scheduled", torpor_app_schedule_alert(app, &alert));
+    } else if (strcmp(line, "alert-text") == 0) {
+        torpor_alert_request alert = {.title = "Tea", .actions = rest};
+        report(app, "scheduled", torpor_app_schedule_alert(app, &alert));
     } else if (strcmp(line, "alert-late") == 0) {
         torpor_alert_request alert = {.title = rest, .after_ms = 60000, .url = "notes:1", .urgency = "low"};
         report(app, "scheduled", torpor_app_schedule_alert(app, &alert));

@@ -138,6 +138,8 @@ struct NeededFiles {
     }
 
     private func problem(at program: String) -> String? {
+        // Without `directory`, the app begins in its user's home, if that exists.
+        if !program.hasPrefix("/"), app.directory == nil, app.user != nil { return nil }
         let path = Path.join(app.directory ?? "/", program)
         switch find(path) {
         case .program: return problem(ofScript: path)

@@ -166,6 +166,21 @@ struct AppDraft {
         if rules.isOneshot, rules.watchdog != nil {
             warning("watchdog", "a oneshot app has no heartbeat once it is done")
         }
+        if rules.isOneshot { warnOfLastingPaths() }
+    }
+
+    /// Warns of files whose existence launches a oneshot app again each time that it has ended. A job that names such a
+    /// file in its command probably removes it. Patterns are meant for spools, whose files a job takes away.
+    private func warnOfLastingPaths() {
+        for trigger in specification.paths where trigger.condition == .exists && trigger.wake != .none {
+            let isPattern = trigger.path.utf8.contains { "*?[".utf8.contains($0) }
+            guard !isPattern, !specification.exec.contains(where: { $0.contains(trigger.path) }) else { continue }
+            warning(
+                "paths",
+                "while \(quoted(trigger.path)) exists, this oneshot app runs again each time it has ended: if it does not "
+                    + "remove the file, write changed instead of exists"
+            )
+        }
     }
 
     /// Warns of keys that have no effect, or an unexpected effect, together with `owner = "external"`.

@@ -403,6 +403,7 @@ extension ControlService {
             }
         }
         let waiter = PendingCall(reply: reply, items: items)
+        waiter.endsForFailing = true
         waiter.render = { [weak self] results in
             let results = self?.asTheyAreNow(entries, results) ?? results
             return applied.reply(entries, results, isWaiting: isWaiting).json

@@ -5,6 +5,7 @@ import EventLoop
 package import Lifecycle
 import Linux
 import Mailbox
+import Processes
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -160,10 +161,15 @@ extension AppSockets {
             channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost
             channel.lostOwners[entry.task.token] = entry.process
         }
-        // Some tasks have lost their connections. Extend the time of the tasks, so that their processes can claim them
-        // before they expire.
+        // Some tasks have lost their connections. Give the tasks back the time in which no torpord ran, so that their
+        // processes can claim them before they expire.
         if channel.owners.values.contains(.lost) {
-            coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
+            coordinator.grantTasks(
+                app.id,
+                Self.returnTime + machine.rules.expiryWarning,
+                since: supervisor.keeper.earlierEnded,
+                now: loop.now
+            )
         }
         var urlOfAwaited: String?
         for told in isSame ? ledger?.messages ?? [] : [] where told.id > record.answeredID {

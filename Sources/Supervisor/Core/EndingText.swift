@@ -80,6 +80,7 @@ enum EndingText {
             text = isAboutApp ? refusal : "was not launched: \(refusal)"
         }
         if let failing, ending.cause != nil { text = "\(failing), and \(text)" }
+        if ending.isCutOff { text = "was restarted again and again before it was ready" }
         text += " (\(ending.reason.rawValue))"
         if let remains, ending.cause == .exited(code: 0), [.exitSuccess, .exitFailure].contains(ending.reason) {
             text += remains == 1 ? "; 1 process that remained was" : "; \(remains) processes that remained were"

@@ -90,7 +90,7 @@ enum Executable {
     ) throws(LaunchError) -> String {
         if name.contains("/") {
             if name.hasPrefix("/") { return name }
-            return (directory ?? "") + "/" + name
+            return (directory == "/" ? "" : directory ?? "") + "/" + name
         }
         var candidate: String?
         for folder in (path ?? "/usr/bin:/bin").split(separator: ":", omittingEmptySubsequences: true) {

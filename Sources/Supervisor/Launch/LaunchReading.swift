@@ -36,16 +36,17 @@ struct LaunchFacts: Sendable {
         as known: Account?
     ) throws(LaunchError) -> LaunchFacts {
         let account = try Account.find(Account.Names(specification), known: known)
+        let directory = Launcher.directory(of: specification, account?.user)
         return LaunchFacts(
             account: account,
             executable: try Executable.find(
                 command[0],
                 path: Containers.forPodman(specification.environment, specification)["PATH"]
                     ?? LaunchEnvironment.inherited["PATH"],
-                directory: specification.directory,
+                directory: directory,
                 as: account?.fileRights
             ),
-            directory: Launcher.directory(of: specification, account?.user)
+            directory: directory
         )
     }
 
@@ -71,6 +72,7 @@ struct LaunchFacts: Sendable {
             )
         }
         let path = specification.environment["PATH"] ?? variables["PATH"]
+        let directory = Launcher.directory(of: specification, account?.user)
         return LaunchFacts(
             account: account,
             variables: variables,
@@ -81,10 +83,10 @@ struct LaunchFacts: Sendable {
                 : try Executable.find(
                     specification.exec[0],
                     path: path ?? LaunchEnvironment.path,
-                    directory: specification.directory,
+                    directory: directory,
                     as: reader
                 ),
-            directory: Launcher.directory(of: specification, account?.user)
+            directory: directory
         )
     }
 

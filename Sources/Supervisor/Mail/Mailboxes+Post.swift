@@ -88,7 +88,12 @@ extension Mailboxes {
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
         switch app.tokens.standing(of: request.token) {
-        case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
+        case .taken:
+            let isThere = waiting(for: app).contains {
+                $0.draft.token == request.token?.value && !isBeingTold($0.id, to: app)
+            }
+            let outcome = isThere ? "waits" : "told"
+            return (nil, PostResult(id: nil, change: "repeated", outcome: outcome))
         // An import that is repeated posts more messages again than the app has tokens.
         case .unknown where isWaiting(request.token, app):
             return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
@@ -145,7 +150,12 @@ extension Mailboxes {
         case .heldBack(let reason, _):
             result.outcome = "held-back"
             result.message = reason
-        case .runs: if let id, !waits(id, app) { result.outcome = "told" }
+        case .runs:
+            if let id, !waits(id, app) {
+                result.outcome = "told"
+            } else if id != nil, machine(app).hasProcess, !hears(app, message) {
+                result.message = "runs without a delegate and without a signal for it, and gets it when it takes it"
+            }
         }
         return (id, result)
     }

@@ -85,11 +85,13 @@ import Varlink
         let mail = try FakeMail("topics = { \"*\" = {} }\nmailbox_limit = 1")
         let token = RequestToken.random()
         #expect(try mail.post("a") { $0.token = token }.get().change == "added")
-        #expect(try mail.post("a") { $0.token = token }.get().change == "repeated")
+        let repeated = try mail.post("a") { $0.token = token }.get()
+        #expect(repeated.change == "repeated" && repeated.outcome == "waits")
         #expect(mail.waiting == ["a"])
         let other = RequestToken.random()
         #expect(refusal(try mail.post("b") { $0.token = other }) == "full")
         _ = mail.boxes.take(TakeRequest(), mail.web)
+        #expect(try mail.post("a") { $0.token = token }.get().outcome == "told")
         #expect(try mail.post("b") { $0.token = other }.get().change == "added")
     }
 

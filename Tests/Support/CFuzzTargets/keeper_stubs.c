@@ -123,8 +123,6 @@ void manager_tell(const char *text, size_t size)
         abort();
 }
 
-void rest(void) {}
-
 void rest_soon(void) {}
 
 void torpord_closed(void) {}

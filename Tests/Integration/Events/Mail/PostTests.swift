@@ -238,6 +238,16 @@ struct PostTests {
         }
     }
 
+    @Test("an app that runs without a delegate or a signal gets it when it takes it, as the command says")
+    func withoutDelegate() throws {
+        try withDaemon(Apps.sleeper("lab", "topics = { \"*\" = \"all\" }")) { daemon in
+            try daemon.waitFor("lab", "active")
+            let posted = try Spawn.run([Built.path("torpor"), "post", "lab", "x", "--socket", daemon.socket])
+            let text = "runs without a delegate and without a signal for it, and gets it when it takes it"
+            #expect(posted.code == 0 && posted.output == "lab does not get it yet: it \(text)\n", "\(posted.output)")
+        }
+    }
+
     @Test("by the command line, whose output says what became of it")
     func commandLine() throws {
         try withDaemon(Posting.head, files: Delegates.files()) { daemon in

@@ -114,6 +114,10 @@ struct ActivityTests {
             #expect(try refusal(daemon) { $0.from = "editor" } == "editor has no activity")
             #expect(try refusal(daemon) { $0.to = "notes" }.contains("name another one"))
             #expect(try refusal(daemon) { $0.to = "plain" }.contains("activities of [apps.plain]"))
+            var withState = SetActivityRequest(type: "org.example.note")
+            withState.needsState = true
+            let sentence = try refusal(daemon) { ($0.given, $0.from, $0.to) = (withState, "editor", "notes") }
+            #expect(sentence.contains("so only editor continues it here, not notes"), "\(sentence)")
             #expect(throws: (any Error).self) { try go(daemon, "a b") }
             var given = SetActivityRequest(type: "org.example.plain")
             #expect(try refusal(daemon, "org.example.plain") { $0.given = given }.contains("no delegate"))

@@ -135,6 +135,21 @@ import Varlink
         }
     }
 
+    @Test("replacements of torpord do not lengthen the time of a task", arguments: [Loss.killed, .upgraded])
+    func sameTime(loss: Loss) throws {
+        let keys = "task_time = \"50s\"\nexpiry_warning = \"49s\"\n"
+        try withRecovery(Delegates.head + keys, files: Delegates.files(), loss: loss) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.ask("d.begin('upload')")
+            try daemon.done(.background, "web")
+            for _ in 0..<2 {
+                try daemon.lose(loss)
+                let deadline = try #require(try daemon.status("web").deadlines.first { $0.name == "task" })
+                #expect(deadline.limitMilliseconds == 50_000)
+            }
+        }
+    }
+
     @Test("a task goes on while its process works and has not noticed that torpord was replaced")
     func unnoticed() throws {
         try withRecovery(Delegates.head, files: Delegates.files("reconnect=False"), loss: .killed) { daemon throws in

@@ -349,4 +349,33 @@ import Varlink
             #expect(reply.lines == ["web: exec changed: takes effect at the next launch: ‘torpor start web’"])
         }
     }
+
+    @Test("An apply ends for apps that wait for one which fails again and again, and they are launched when it is up")
+    func failingRequirement() throws {
+        let toml = """
+            [apps.cache]
+            exec = ["/bin/sh", "-c", "test -e @D/go && exec sleep 1000; exit 3"]
+            ready = { file = "@D/go", interval = "10ms" }
+            restart_backoff = { initial = "10ms", cap = "10ms", limit = 10000, jitter = 0 }
+            [apps.site]
+            exec = ["/bin/sleep", "1000"]
+            requires = ["cache"]
+            [apps.front]
+            exec = ["/bin/sleep", "1000"]
+            requires = ["site"]
+
+            """
+        try withDaemon(Apps.sleeper("stays")) { daemon throws in
+            let reply = try daemon.apply(Apps.sleeper("stays") + toml)
+            for name in ["site", "front"] {
+                let app = try #require(reply.apps.first { $0.app == name })
+                #expect(!app.ok && app.error == "waits", "\(app)")
+                let text = "added, is being launched, but it still waits for cache, which ended (exit-failure 3), "
+                #expect(app.message.hasPrefix(text + "restart "), "\(app)")
+                #expect(app.message.contains("; torpord keeps trying: ‘torpor report cache’ says why"), "\(app)")
+            }
+            try File.write(daemon.directory + "/go", "")
+            for name in ["site", "front"] { try daemon.waitFor(name, "active") }
+        }
+    }
 }
