@@ -214,8 +214,8 @@ struct ParkingTests {
             }
             #expect(try bench.status() == 0)
             #expect(manager.store.isEmpty)
-            // The last copy of the descriptor was the closer's.
-            #expect(try Descriptor.wait(reader.raw, timeout: .zero))
+            // The last copy of the descriptor was the closer's. On a busy machine, the keeper does not wait for it.
+            #expect(try Descriptor.wait(reader.raw, timeout: .seconds(20)))
         }
     }
 
