@@ -21,6 +21,11 @@ final class StoreWriter {
     /// How many times SQLite has reported damage to an intact file since the last write.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
+    /// How often a file that SQLite has reported as damaged is checked: at least and at most, and for how long beyond the
+    /// least.
+    private static let fewestChecks = 8
+    private static let mostChecks = 64
+    private static let longestCheck = Duration.seconds(2)
     /// How often to try to open the file at the start before it is opened read-only. A read-only open ignores the
     /// write-ahead log, so if a single failed read were enough to cause it, torpord would use outdated content.
     private static let mostFirstTries = 64
@@ -262,13 +267,19 @@ final class StoreWriter {
     }
 
     /// Whether a file that SQLite reported as damaged is intact. SQLite also reports damage after a single failed read
-    /// (EIO). Checks several times, because a check may fail for the same reason.
+    /// (EIO). Checks many times, because a check may fail for the same reason, and a file that is set aside is lost.
     private func isFalseAlarm() -> Bool {
-        guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
-            return false
+        guard falseAlarms < Self.mostFalseAlarms else { return false }
+        let end = Clock.monotonic() + Self.longestCheck
+        for number in 1...Self.mostChecks {
+            if StoreFile.isSound(place) {
+                falseAlarms += 1
+                return true
+            }
+            // The checks of a large file take long.
+            if number >= Self.fewestChecks, Clock.monotonic() >= end { break }
         }
-        falseAlarms += 1
-        return true
+        return false
     }
 
     private func tell(_ kind: StoreNotice.Kind, _ sentence: String, _ file: SetAsideFile? = nil) {
